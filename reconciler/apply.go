@@ -18,8 +18,8 @@ type applier struct {
 	current func() *gitView
 }
 
-// apply applies a state that names a commit. For a removed app, it applies only a rollback and the next state, without
-// other apps' objects. If the cluster refuses an object in a rollback, applyEach applies the rest.
+// apply applies a state that names a commit. For a removed app, it applies only a rollback and the next state, and
+// omits other apps' objects. If the cluster refuses an object in a rollback, applyEach applies the rest.
 func (k *applier) apply(
 	ctx context.Context, t transition, m *appCache, state rollout.State, now time.Time,
 ) (err error) {
@@ -32,7 +32,7 @@ func (k *applier) apply(
 	defer func() { end(err) }()
 	objects, rendered, err := k.desired(ctx, &t, m, state, now)
 	if err != nil || state.Phase != rollout.Aborting && strategies.RequestedAbort(t.input) != "" {
-		return err // after an abort request, only the next decision's rollback is applied
+		return err // after an abort request, only the next rollback is applied
 	}
 	if t.app.removed != nil {
 		isTaken := func(o rollout.Object) bool { is, _ := k.isElsewhere(app, o.Ref(), t.view); return is }
@@ -69,8 +69,8 @@ func rollbackObjects(objects, routes []rollout.Object) []rollout.Object {
 	})
 }
 
-// applyEach applies objects in order, because requests must move before pods. It continues after an InvalidError, and
-// stops at other errors.
+// applyEach applies objects one after the other, because requests must move before pods. After an InvalidError, it
+// continues.
 func applyEach(ctx context.Context, by Applier, app string, objects []rollout.Object, failed error) error {
 	for _, o := range objects {
 		err := by.Apply(ctx, app, []rollout.Object{o})

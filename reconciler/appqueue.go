@@ -7,12 +7,12 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// appQueue stores when each app is due: RunOnce uses the maps, Run the queue.
+// appQueue stores when each app is due. RunOnce uses the maps, and Run uses the queue.
 type appQueue struct {
 	mu     sync.Mutex
 	now    map[string]bool
 	timers map[string]time.Time
-	queue  queue // nil for RunOnce
+	queue  queue
 }
 
 func newAppQueue() *appQueue {
@@ -36,7 +36,8 @@ func (a *appQueue) after(app string, wait time.Duration) {
 func (a *appQueue) at(app string, when time.Time) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	// With RunOnce, the last time of an app counts; with Run, the earliest. A zero time means never.
+	// With RunOnce, the last call for an app sets the app's time. With Run, the earliest time counts. A zero time means
+	// never.
 	switch {
 	case a.queue == nil && when.IsZero():
 		delete(a.timers, app)

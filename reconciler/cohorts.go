@@ -15,8 +15,7 @@ import (
 	"gitrollout.dev/gitrollout/strategies/cohort"
 )
 
-// cohorts caches the answers of source.Entries for the current view, record and renders. Changed answers make waiting
-// apps due.
+// cohorts caches the answers of source.Entries for the current view, record and renders.
 type cohorts struct {
 	renders *renderCache
 	states  *stateStore
@@ -27,13 +26,13 @@ type cohorts struct {
 	mu      sync.Mutex
 	view    *gitView
 	entries *source.Entries
-	older   map[string]*source.Entries // for heads older than the branch's, by commit
-	of      [3]any                     // the answers' branch, record's head and number of renders
-	waiting map[string]*cohort.Entry   // answers by waiting app; nil if unknown
-	next    atomic.Pointer[string]     // a waiting app, or nil
+	older   map[string]*source.Entries // for older heads, by commit
+	of      [3]any                     // branch, record's head and number of renders of the answers
+	waiting map[string]*cohort.Entry   // by waiting app; nil if unknown
+	next    atomic.Pointer[string]     // app that the next wake makes due
 }
 
-// entry returns whether an app may take a shared change. An error means an unknown answer: the app waits.
+// entry returns whether an app may take a shared change. An error means that the answer is unknown, so the app waits.
 func (c *cohorts) entry(
 	v *gitView, a *appView, s rollout.State, head strategies.Head, p *rollout.Promotion, now time.Time,
 	isOlder bool,
@@ -58,7 +57,7 @@ func (c *cohorts) entry(
 		return entries.Of(a.App, s, head, p, now)
 	}
 	e, err := ask()
-	// A rename may have moved a record meanwhile.
+	// The record may have changed meanwhile, for example by a rename.
 	for record, _ := c.states.at(); record != c.of[1]; record, _ = c.states.at() {
 		changed = c.refresh(v)
 		e, err = ask()
@@ -101,10 +100,10 @@ func (c *cohorts) refresh(v *gitView) (changed bool) {
 		return false
 	}
 	if c.view = v; was[0] != v.branch {
-		read := 0 // number of first apps whose files are known
+		read := 0 // number of apps whose files are known
 		c.entries = &source.Entries{Branch: v.branch,
 			Record: func(app string) rollout.State {
-				e, _ := c.states.of(app) // an app without a record may have a queued rename: the former name counts
+				e, _ := c.states.of(app) // while a rename is queued, the former name counts
 				if next := c.queued(app, e.state.Serial); next != nil && e.state.App != "" {
 					return *next
 				}
@@ -131,8 +130,8 @@ func (c *cohorts) refresh(v *gitView) (changed bool) {
 	return true
 }
 
-// isRead reports whether the index has an app's files: at the head or, for a removed app or after an error, at the
-// recorded commit.
+// isRead reports whether the index has an app's files at the head. For a removed app or a head with an error, the
+// recorded commit counts.
 func (c *cohorts) isRead(app string) (is bool) {
 	a, r := c.view.apps[app], c.renders
 	e, _ := c.states.of(app)
@@ -163,7 +162,6 @@ func (c *cohorts) differs(app string, was cohort.Entry, now time.Time) bool {
 	return err != nil || change == nil || change.Entry(app, now).Differs(was)
 }
 
-// choose selects the app that the next wake makes due.
 func (c *cohorts) choose(app string) {
 	_, waits := c.waiting[app]
 	switch next := c.next.Load(); {
@@ -177,14 +175,14 @@ func (c *cohorts) choose(app string) {
 	}
 }
 
-// wake makes a waiting app due after a change of the record, the head or a render. Its pass compares the answers.
+// wake makes a waiting app due after a change of the record, the head or a render. The app's pass compares the answers.
 func (c *cohorts) wake() {
 	if app := c.next.Load(); app != nil {
 		c.touch(*app)
 	}
 }
 
-// forget makes another waiting app due if the app was due for all.
+// forget chooses another waiting app if the forgotten app was chosen.
 func (c *cohorts) forget(app string, gone bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

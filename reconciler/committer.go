@@ -12,7 +12,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// committer pushes all queued transitions in one commit, in only one goroutine; other goroutines use its outbox.
+// committer pushes all queued transitions in one commit. Other goroutines use its outbox.
 type committer struct {
 	*Options
 	*outbox
@@ -21,14 +21,14 @@ type committer struct {
 	poll    func()
 	stats   *counters
 
-	batches int               // number of refused pushes; selects the first transition to retry
-	stale   map[string]stale  // unwanted proposals' branches
+	batches int               // refused pushes; selects the transition to retry first
+	stale   map[string]stale  // unwanted branches
 	shown   *rollout.Forge    // forge of the last full report
-	told    map[string]string // commits that the forge knows, by joint branch
+	told    map[string]string // commit that the forge knows, by joint branch
 }
 
-// flush records the due transitions. err concerns the whole push; after ErrConflict, all decisions must be repeated.
-// refused joins the errors of refused transitions.
+// flush records the due transitions. "refused" joins the errors of refused transitions, and err concerns the whole
+// push. After ErrConflict, all apps must decide again.
 func (r *committer) flush(ctx context.Context, now time.Time) (refused, err error) {
 	all := r.dequeue(now)
 	if len(all) == 0 {
@@ -69,15 +69,15 @@ func isLater(ctx context.Context, err error) bool {
 	return errors.Is(err, rollout.ErrConflict) || errors.Is(err, rollout.ErrUnreachable) || ctx.Err() != nil
 }
 
-// maxRefused is the number of single refused pushes after which the server is assumed to refuse all.
+// maxRefused is the number of refused single transitions after which apart assumes that the server refuses all.
 const maxRefused = 3
 
 func (r *committer) apart(
 	ctx context.Context, all []transition, now time.Time, together error,
 ) (done []recorded, own map[string]error, err error) {
 	// The server may refuse a single transition for ever, for example because its text looks like a credential. So each
-	// transition is pushed alone, each time beginning with another transition. The error err is set if all are refused
-	// and one refusal is new, or if the push must be repeated.
+	// transition is pushed alone, and each flush begins with another transition. err is set if the push must be
+	// repeated, or if all are refused and one refusal is new.
 	r.batches++
 	own = map[string]error{}
 	for _, t := range all {
@@ -126,7 +126,7 @@ func (r *committer) push(ctx context.Context, all []transition, now time.Time) (
 	if err != nil {
 		return nil, err
 	}
-	// The state branch is last: a proposal without its transition does no harm if pushes are not atomic.
+	// The state branch is last. If the server's pushes are not atomic, a proposal without its transition does no harm.
 	var updates []rollout.Update
 	removed, awaiting := map[string][]rollout.Proposal{}, r.states.awaiting(v, all)
 	for _, s := range all {

@@ -33,7 +33,7 @@ func (c *errorLog) isNew(subject, problem string) bool {
 	return was != problem
 }
 
-// before replaces the text about a subject by now. It returns the replaced text or, without one, now. If isOver is
+// before stores now as the text about a subject. It returns the former text or, if there is none, now. If isOver is
 // true, it forgets the subject.
 func (c *errorLog) before(what, now string, isOver bool) string {
 	was, said := c.said.Swap(what, now)

@@ -18,16 +18,16 @@ type fetcher struct {
 	wanted func()
 
 	mu    sync.Mutex
-	wants map[string][]job  // by missing commit
-	asked map[string]bool   // commits whose fetch has started
+	wants map[string][]job // by missing commit
+	asked map[string]bool
 	ours  map[string]bool   // commits that are or were on the users' branch
-	gone  map[string]string // why commits are unavailable, until the next fetch
+	gone  map[string]string // why a commit is unavailable
 }
 
 const mostOurs = 20_000
 
-// tree returns a commit of the users' branch, or requests the commit for jobs. The error wraps ErrNotReady, or says why
-// the commit is unavailable.
+// tree returns a commit of the users' branch, or requests the commit. jobs are queued when the commit is there. The
+// error wraps ErrNotReady, or says why the commit is unavailable.
 func (f *fetcher) tree(commit string, jobs ...job) (Snapshot, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -60,8 +60,8 @@ func (f *fetcher) missing() (commits []string) {
 	return commits
 }
 
-// brought handles a fetch. The server lacks the commits in gone, and the users' branch lacks the commits in outside.
-// After an error, apps request all commits again.
+// brought handles fetched commits. The server lacks the commits in gone, and the users' branch lacks the commits in
+// outside. After an error, apps request all commits again.
 func (f *fetcher) brought(commits, gone, outside []string, err error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -88,7 +88,7 @@ func (f *fetcher) brought(commits, gone, outside []string, err error) {
 	}
 }
 
-// follow permits new requests for unavailable commits.
+// follow also permits new requests for unavailable commits.
 func (f *fetcher) follow(line []Snapshot) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -14,8 +14,8 @@ type Snapshot = source.Snapshot
 
 // Repository is a mirror of the Git server. A failed Fetch changes nothing. Bring fetches commits by id in one request,
 // and returns the ids that the server lacks. Push returns the new commits' ids by branch, and is atomic if the server
-// supports it. A Push error wraps rollout.ErrConflict if a branch has moved. After any other error, the outcome is
-// unknown until the next Fetch, and the push may be repeated. A Push may run during a Fetch.
+// supports it. If a branch has moved, the error wraps rollout.ErrConflict. After any other error of Push, the outcome
+// is unknown until the next Fetch, and the push may be repeated. A Push may run during a Fetch.
 type Repository interface {
 	Fetch(ctx context.Context) (rollout.Heads, error)
 	Bring(ctx context.Context, commits []string) (gone []string, err error)
@@ -24,17 +24,17 @@ type Repository interface {
 }
 
 // Past compares and fetches commits. Between returns the commits from one to another along first parents, oldest first,
-// both included; an error may come with the newest commits. Outside returns the listed commits that are not ancestors
-// of the given commit, along any parents.
+// both included. With an error, it may return the newest commits. Outside returns the listed commits that are not
+// ancestors of the given commit.
 type Past interface {
 	Merge(ctx context.Context, commit, onto string) (rollout.Merge, error)
 	Between(ctx context.Context, from, to string) ([]Snapshot, error)
 	Outside(ctx context.Context, commit string, of []string) (outside []string, err error)
 }
 
-// Branches reads branches without a role in this cluster. It returns the heads of existing branches, which Held then
-// has. "known" has the branches with their heads of the last call, or "". "repo" is the URL of another repository on
-// the same server, or "".
+// Branches reads branches without a role in this cluster. It returns the heads of existing branches, and Held then
+// finds them. "known" has the branches with their heads of the last call, or "". "repo" is the URL of another
+// repository on the same server, or "".
 type Branches interface {
 	Branches(ctx context.Context, repo string, known map[string]string) (heads map[string]string, err error)
 	Held(commit string) (tree Snapshot, held bool)
@@ -42,9 +42,9 @@ type Branches interface {
 
 type Renderer = source.Renderer
 
-// Observer reads the cluster. Observe uses watch caches; routes are the objects whose status a router writes. Serves
-// asks the API server whether one version's pods have a ready endpoint of a Service. SameTemplate asks the API server
-// whether an apply would keep the running pod template.
+// Observer reads the cluster. Observe uses watch caches; "routes" are the objects whose status a router, such as a
+// Gateway API controller, writes. Serves asks the API server whether one version's pods have a ready endpoint of a
+// Service. SameTemplate asks the API server whether an apply would keep the running pod template.
 type Observer interface {
 	Observe(app string, workloads []rollout.Workload, routes []rollout.Ref) rollout.Observed
 	Serves(ctx context.Context, service rollout.Ref, podHash string) (bool, error)
@@ -64,15 +64,15 @@ type Applier interface {
 }
 
 // Annotations writes metadata. Unannotate removes an annotation with the given value. SetRole replaces the metadata of
-// a pod's former role. A refusal by the API server is a rollout.ErrUnlabelled.
+// a pod's former role. If the API server refuses, the error is rollout.ErrUnlabelled.
 type Annotations interface {
 	SetRole(ctx context.Context, namespace string, pod rollout.Pod, role string) error
 	Unannotate(ctx context.Context, workload rollout.Ref, key, value string) error
 }
 
-// Jobs manages hook Jobs. CheckJob asks the API server whether it would accept a Job. EnsureJob creates a missing Job
-// or, with begun, sets Gone. Taken is set if another run, with another value of the annotation, created the Job.
-// DeleteJob deletes a Job and its pods, if any.
+// Jobs manages hook Jobs. CheckJob asks the API server whether it would accept a Job. If a Job is missing, EnsureJob
+// creates the Job or, if begun is true, sets Gone. If the Job's annotation has another value, another run created the
+// Job, and Taken is set. DeleteJob deletes a Job and its pods, if any.
 type Jobs interface {
 	CheckJob(ctx context.Context, object map[string]any) error
 	EnsureJob(ctx context.Context, object map[string]any, annotation string, begun bool) (rollout.JobState, error)

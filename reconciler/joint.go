@@ -15,15 +15,15 @@ import (
 	"gitrollout.dev/gitrollout/strategies/cohort"
 )
 
-// mostOwn is the number of apps above which one joint proposal approves a commit. Forges advise at most 1,000 open pull
-// requests.
+// mostOwn is the most apps with an own proposal to approve a commit. More apps share one joint proposal. Forges advise
+// at most 1,000 open pull requests.
 const mostOwn = 50
 
 func (r *stateStore) isJoint(branch string, apps []string) bool {
 	return len(apps) > mostOwn || len(apps) > 0 && r.isProposed(branch) != ""
 }
 
-// joint is the committer's part for joint branches, which follow from the records and the branches alone.
+// joint is the committer's part for joint branches.
 type joint struct{ *committer }
 
 // renew keeps a joint branch until no app awaits its approval.
@@ -44,7 +44,8 @@ func (r joint) renew(ctx context.Context, now time.Time) {
 	}
 }
 
-// push also removes the apps' own branches. It does nothing before all entries are known, as after a start.
+// push also removes the branches of the single apps. It does nothing while an app's entry is unknown, for example after
+// a start.
 func (r joint) push(ctx context.Context, v *gitView, branch string, apps []string) error {
 	r.mu.Lock()
 	entries, edits, own := maps.Clone(r.entries), map[string][]byte{}, []rollout.Update(nil)

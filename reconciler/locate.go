@@ -9,7 +9,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// asRecorded returns the app's entry at its recorded commit or, if that is unavailable, at its stable commit.
+// asRecorded returns the app's entry at its recorded commit or, if that commit is unavailable, at its stable commit.
 func (l *poller) asRecorded(a rollout.App, s rollout.State) (then rollout.App, unread bool) {
 	commits := []string{s.Source}
 	if s.Stable != nil {
@@ -41,12 +41,12 @@ func (l *poller) wasRemoved(s rollout.State) (removed *rollout.InvalidError, unr
 	_, lists, err := l.reader.Listed(tree, s.App)
 	saysSo := strings.Contains(s.Held.Message, "no longer lists "+s.App+" (") // see source.Branch.Removed
 	if lists || err != nil && !saysSo {
-		return nil, false // listed, or without a readable configuration
+		return nil, false
 	}
 	return &rollout.InvalidError{Msg: s.Held.Message, Reason: s.Held.Reason}, false
 }
 
-// viewOfRecord sets an app's view from the record, while no configuration is readable.
+// viewOfRecord sets an app's view from the record. Callers use it while no configuration is readable.
 func (l *poller) viewOfRecord(a *appView, b *source.Branch) {
 	e, _ := l.states.of(a.Name)
 	if a.removed, a.unread = l.wasRemoved(e.state); a.removed != nil {

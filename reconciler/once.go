@@ -16,7 +16,7 @@ const maxTries = 5
 func (r *Reconciler) RunOnce(ctx context.Context, clock func() time.Time, fetch bool) error {
 	r.stats.passes.Add(1)
 	r.collects = r.Ends && !fetch
-	failed := map[string]error{} // by reconciled app; nil without an error
+	failed := map[string]error{} // by reconciled app; may be nil
 	var errs []error
 	for try := 1; ; try++ {
 		var looked error
@@ -50,13 +50,13 @@ func (r *Reconciler) RunOnce(ctx context.Context, clock func() time.Time, fetch 
 	return errors.Join(errs...)
 }
 
-// Pump is one of a Reconciler's concurrent loops.
+// Pump is a concurrent loop. PumpIn fetches Git, PumpApps reconciles due apps, and PumpOut records transitions.
 type Pump string
 
 const (
-	PumpIn   Pump = "in"   // fetches Git
-	PumpApps Pump = "apps" // reconciles due apps
-	PumpOut  Pump = "out"  // records transitions
+	PumpIn   Pump = "in"
+	PumpApps Pump = "apps"
+	PumpOut  Pump = "out"
 )
 
 // Turn runs one pump once, for a simulator. Two turns of the same pump must not overlap.
@@ -86,11 +86,11 @@ func (r *Reconciler) Turn(ctx context.Context, pump Pump, clock func() time.Time
 	}
 }
 
-// reconcileDue repeats an app's pass when the missing commit or render arrives.
+// reconcileDue repeats an app's pass when a missing commit or render arrives.
 func (r *Reconciler) reconcileDue(
 	ctx context.Context, clock func() time.Time, results map[string]error,
 ) (err error) {
-	due := clock() // apps due later belong to the next call
+	due := clock()
 	var done []string
 	defer func() {
 		for _, app := range done {

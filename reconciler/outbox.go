@@ -9,28 +9,28 @@ import (
 	"gitrollout.dev/gitrollout/strategies/cohort"
 )
 
-// outbox holds the transitions to push and the results, for any goroutine.
+// outbox holds the transitions to push, and the results. Any goroutine may use it.
 type outbox struct {
 	record *stateStore
 	touch  func(app string)
 
 	mu       sync.Mutex
-	isBehind bool                  // another writer was faster: no push before a fetch
-	notYet   time.Time             // after a failure, no push before this time
-	refused  map[string]refusal    // by app, while the server accepts others
-	waiting  map[string]transition // to push, by app
+	isBehind bool                  // another writer pushed first, so no push before a fetch
+	notYet   time.Time             // no push before this time, after a failure
+	refused  map[string]refusal    // by app, if the server refuses only some
+	waiting  map[string]transition // to push
 	pushing  map[string]bool
 	answered map[string]recorded
 	reverts  map[string]recorded // to push to the users' branch
-	proposes map[string]recorded // to compare with the head
-	reverted map[string]string   // head at which a revert was last tried, by app
-	compared map[string]string   // last comparison's key, by app
+	proposes map[string]recorded // whose proposals to compare with the head
+	reverted map[string]string   // head of the last try, by app
+	compared map[string]string   // key of the last comparison
 	entries  map[string]*cohort.Entry
-	failed   []string // apps whose proposals to retry after the next fetch
+	failed   []string // apps whose proposals to retry after a fetch
 	news     chan struct{}
 }
 
-// refusal has the times of the first refused and the next push.
+// refusal has the times of the first refused push and of the next push.
 type refusal struct{ since, until time.Time }
 
 func newOutbox(record *stateStore, touch func(app string)) *outbox {
@@ -43,7 +43,7 @@ func newOutbox(record *stateStore, touch func(app string)) *outbox {
 	}
 }
 
-// enqueue does nothing during a push of the app's transition, because the outcome is unknown.
+// enqueue does nothing while the app's transition is being pushed, because the outcome is unknown.
 func (h *outbox) enqueue(t transition) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -54,7 +54,8 @@ func (h *outbox) enqueue(t transition) {
 	h.notify()
 }
 
-// queued returns the app's queued state if its decision used the record with this serial, or nil.
+// queued returns the app's queued state, or nil. A state that was decided from a record with another serial does not
+// count.
 func (h *outbox) queued(app string, serial int) *rollout.State {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -91,7 +92,6 @@ func (h *outbox) result(app string) (done recorded, exists bool) {
 	return done, exists
 }
 
-// isRecorded reports whether a transition is recorded whose result no pass has taken.
 func (h *outbox) isRecorded(app string) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -100,7 +100,7 @@ func (h *outbox) isRecorded(app string) bool {
 
 func (h *outbox) notify() { offer(h.news, struct{}{}) }
 
-// waits reports whether a push waits, whether the push has a rollback, and its earliest time.
+// waits reports whether there is something to push, whether this includes a rollback, and when the push may begin.
 func (h *outbox) waits(now time.Time) (waits, urgent bool, notYet time.Time) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -124,7 +124,6 @@ func (h *outbox) isNewRefusal(all []transition) bool {
 	return slices.ContainsFunc(all, func(t transition) bool { return h.refused[t.app.Name] == refusal{} })
 }
 
-// retryRefused makes refused transitions due, because the process may end.
 func (h *outbox) retryRefused() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -138,7 +137,7 @@ func (h *outbox) holdOff(until time.Time) {
 	h.notify()
 }
 
-// looked allows pushes after a conflict, and retries failed proposals.
+// looked is called after a fetch. It ends the wait after a conflict, and retries failed proposals.
 func (h *outbox) looked() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -151,7 +150,7 @@ func (h *outbox) looked() {
 	h.notify()
 }
 
-// dequeue returns the due transitions, sorted by app. It drops a transition whose record has changed, and makes the app
+// dequeue returns the due transitions. If an app's record has changed since, it drops the transition and makes the app
 // due.
 func (h *outbox) dequeue(now time.Time) (all []transition) {
 	h.mu.Lock()

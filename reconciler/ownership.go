@@ -8,7 +8,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout/hook"
 )
 
-// If two apps have an object at the newest commit, its owner is the app whose record has the object. Apps may share
+// If two apps have the same object at the newest commit, the app whose record lists the object owns it. Apps may share
 // objects that are never deleted, such as Namespaces.
 
 type claim struct {
@@ -31,7 +31,7 @@ func (c *renderCache) updateOwners(app string, was, is *rollout.Render) {
 		others = append(others, apps...)
 		if named {
 			apps = append(apps, app)
-			slices.Sort(apps) // so that a conflict always names the same app
+			slices.Sort(apps)
 		}
 		if c.named[ref] = apps; len(apps) == 0 {
 			delete(c.named, ref)
@@ -48,7 +48,7 @@ func refsOf(r *rollout.Render) (refs []rollout.Ref) {
 		return nil
 	}
 	for _, o := range r.Objects {
-		// Each run of a hook has its own Job name, so apps may share a hook's name.
+		// The name of a run's Job contains a hash, so apps may have hooks with the same name.
 		if ref := o.Ref(); !ref.HoldsData() && !(hook.Is(o) && ref.Kind == "Job") {
 			refs = append(refs, ref)
 		}
@@ -74,8 +74,8 @@ func (c *renderCache) conflicts(app string, head *rollout.Render, commit string)
 	return all
 }
 
-// comesFirst reports whether app may have an object: only its record has the object, or both records have the object.
-// Without a record, the first name wins.
+// comesFirst reports whether app may have an object that other has, too: if app's record has the object, or no record
+// has it and app sorts first.
 func (r *stateStore) comesFirst(app, other string, ref rollout.Ref) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -86,7 +86,8 @@ func (r *stateStore) comesFirst(app, other string, ref rollout.Ref) bool {
 	return has || app < other
 }
 
-// conflict returns an error if another app owns an object of the head. known is false until that app is rendered.
+// conflict returns an error if another app owns an object of the head. If the other app is not rendered yet, known is
+// false.
 func (p preparer) conflict(v *gitView, app string, head *rollout.Render) (conflict *rollout.InvalidError, known bool) {
 	for _, rival := range p.renders.conflicts(app, head, v.main()) {
 		other := v.apps[rival.app]

@@ -12,12 +12,12 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// peers holds the records of other clusters for waiting apps. Passes only ask; refresh reads Git.
+// peers holds the records of other clusters for waiting apps. A pass only asks, and refresh reads Git.
 type peers struct {
 	*Options
 	current func() *gitView
 	touch   func(app string)
-	wanted  chan struct{} // requests a refresh
+	wanted  chan struct{}
 
 	mu       sync.Mutex
 	clusters map[string]*peer
@@ -31,9 +31,9 @@ type peer struct {
 	repo, branch string // repo: "" for the users' repository
 	head         string
 	owner        rollout.Cluster
-	tree         Snapshot             // nil with err
-	err          error                // source.ErrNotReady before the first refresh
-	states       map[string]peerState // by app, as last read; nil while no app waits
+	tree         Snapshot // nil if err is set
+	err          error
+	states       map[string]peerState // by app; nil while no app waits
 }
 
 type peerState struct {
@@ -46,8 +46,8 @@ func unread(cluster string) error {
 	return fmt.Errorf("the state branch of cluster %s %w", cluster, source.ErrNotReady)
 }
 
-// of returns other clusters' records for an app, and drops its earlier questions. A change of a record that the app has
-// read makes the app due.
+// of returns other clusters' records for an app, and drops its earlier questions. A change of a record that the app
+// reads makes the app due.
 func (p *peers) of(app string) source.Peers {
 	p.forget(app)
 	return recordsFor{p, app}
@@ -59,7 +59,6 @@ func (p *peers) forget(app string) {
 	delete(p.asked, app)
 }
 
-// waiting returns the apps that wait for other clusters, whose records may name a new commit.
 func (p *peers) waiting() []string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -179,7 +178,7 @@ func (p *peers) refresh(ctx context.Context) (err error) {
 	return err
 }
 
-// known drops the records for which no app waits, and copies the others with their branches.
+// known drops the records for which no app waits. It copies the others, with the branches of their configurations.
 func (p *peers) known() map[string]peer {
 	v := p.current()
 	p.mu.Lock()
@@ -195,7 +194,7 @@ func (p *peers) known() map[string]peer {
 			k.tree, k.states, k.owner, k.err = nil, nil, rollout.Cluster{}, unread(cluster)
 			continue
 		}
-		if k.states == nil { // an app has asked through an earlier answer of States
+		if k.states == nil { // an app has asked an older result of States
 			k.states = map[string]peerState{}
 		}
 		next := *k
@@ -228,7 +227,7 @@ func (p *peers) take(cluster string, k *peer, head string, failed error) error {
 		}
 	}
 	owner, err := &k.owner, error(nil)
-	if head != k.head || owner.Cluster == "" { // else read before
+	if head != k.head || owner.Cluster == "" {
 		owner, err = source.ReadCluster(tree)
 	}
 	switch {
@@ -242,7 +241,7 @@ func (p *peers) take(cluster string, k *peer, head string, failed error) error {
 	case owner.UID == k.owner.UID && owner.Writer.Epoch < k.owner.Writer.Epoch:
 		return k.rewritten(fmt.Sprintf("the writer's epoch was %d and is %d", k.owner.Writer.Epoch, owner.Writer.Epoch))
 	case owner.UID != k.owner.UID:
-		clear(k.states) // another cluster under this name counts its serials anew
+		clear(k.states) // another cluster counts its serials from the start
 		fallthrough
 	default:
 		k.head, k.tree, k.owner = head, tree, *owner
@@ -273,7 +272,6 @@ func (k *peer) isNew(app string) bool {
 	return err != nil || found != (k.states[app].id != "") || found && entry.ID != k.states[app].id
 }
 
-// answer refreshes if an app waits for its first answer, for callers of RunOnce.
 func (p *peers) answer(ctx context.Context) (any bool, err error) {
 	select {
 	case <-p.wanted:

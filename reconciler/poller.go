@@ -16,20 +16,20 @@ import (
 	"gitrollout.dev/gitrollout/strategies"
 )
 
-// poller publishes an immutable view of Git. Only one goroutine uses it, but any goroutine may call current.
+// poller fetches Git and publishes an immutable view. Any goroutine may call current, and only one uses the rest.
 type poller struct {
 	*Options
 	preparer
 	reader *source.Reader
 	touch  func(app string)
-	looked func() // called after each successful fetch
+	looked func() // after each successful fetch
 
 	seen        atomic.Pointer[gitView]
 	config      *rollout.Config // last readable configuration
 	hasRead     bool
 	unreachable bool
-	invalid     error  // invalid input at the last successful fetch
-	judged      string // last judged head and reason
+	invalid     error  // problem at the last successful fetch
+	judged      string // last judged head, and why it is refused
 }
 
 // gitView is the immutable users' branch after a fetch, without apps' states.
@@ -39,16 +39,16 @@ type gitView struct {
 	keys    string
 	record  string // state branch's head when apps was made
 	apps    map[string]*appView
-	gone    []string   // recorded but not listed in Git, sorted
-	behind  error      // outdated view; no app advances
-	failed  bool       // unreadable commit
+	gone    []string // recorded, but not in Git; sorted
+	behind  error    // why the view is outdated and no app advances
+	failed  bool
 	line    []Snapshot // commits since the last view; nil if unknown
 }
 
 func (v *gitView) main() string { return v.branch.Tree.Commit().ID }
 
-// isStill reports whether Git and the record are unchanged. Apps without a configuration also depend on commits that
-// arrive.
+// isStill reports whether Git and the record are unchanged. Without a configuration, apps also depend on fetched
+// commits.
 func (v *gitView) isStill(next *gitView) bool {
 	return v != nil && v.branch == next.branch && v.record == next.record && v.keys == next.keys &&
 		v.branch.Config != nil && v.behind == nil && next.behind == nil && v.refused == nil && next.refused == nil
@@ -77,9 +77,9 @@ type appView struct {
 	removed   *rollout.InvalidError // why Git no longer lists the app, or nil
 	removedBy rollout.Commit        // zero if unknown
 	unread    bool                  // folder and permissions are not known yet
-	prunes    bool                  // the removed app's objects are to be deleted
-	refused   *rollout.InvalidError // newest commit is refused and would change this app
-	head      *strategies.Head      // instead of the branch's head
+	prunes    bool                  // its objects are to be deleted, if removed
+	refused   *rollout.InvalidError // the newest commit is refused, and would change the app
+	head      *strategies.Head      // if set, replaces the branch's head
 }
 
 func (a *appView) named(s rollout.State) *appView {
@@ -101,7 +101,7 @@ func sameText(a, b *rollout.InvalidError) bool {
 // current returns nil before the first fetch.
 func (l *poller) current() *gitView { return l.seen.Load() }
 
-// look fetches and publishes. After an unreadable commit, the last view stays, and no app advances.
+// look fetches Git and publishes a view. If the commit is unreadable, the last view stays, and no app advances.
 func (l *poller) look(ctx context.Context) error {
 	_, pushes := l.states.at()
 	fetching, end := l.begin(ctx, report.PartFetch, "")
@@ -130,7 +130,7 @@ func (l *poller) look(ctx context.Context) error {
 		l.findApps(was, next)
 		errs = errors.Join(next.behind, errs, l.holdUnverified(ctx, was, next, heads.Refused))
 	}
-	if first && l.hasRead { // passes skip apps before the first record, also apps without a record
+	if first && l.hasRead { // before, passes skipped all apps
 		touched = append(touched, sortedKeys(next.apps)...)
 	}
 	l.publish(was, next, touched, answers)
@@ -140,7 +140,7 @@ func (l *poller) look(ctx context.Context) error {
 	return errs
 }
 
-// tellProblem reports invalid input in Git and, since the time away, failed fetches.
+// tellProblem reports invalid input in Git. If fetches fail, it reports since when (away).
 func (l *poller) tellProblem(err error, away time.Time) {
 	if away.IsZero() {
 		l.invalid, err = errors.Join(append(l.states.unreadable(), err)...), nil
@@ -158,7 +158,7 @@ func (l *poller) tellProblem(err error, away time.Time) {
 
 func (l *poller) viewOf(ctx context.Context, was *gitView, heads rollout.Heads) (*gitView, error) {
 	next := &gitView{refused: heads.Refused, keys: heads.Keys}
-	// The last view trusted no commit, so this head was read only for its configuration. Now apps follow the head.
+	// The last view trusted no commit, and read this head only for its configuration. Now apps follow the head.
 	followed := was != nil && was.refused != nil && was.refused.Blind && (heads.Refused == nil || !heads.Refused.Blind)
 	changed, unknown := l.readPolicy(heads)
 	if was != nil && was.main() == heads.Main && !followed && !changed && !was.failed {
@@ -203,7 +203,7 @@ func (l *poller) readRecord(ctx context.Context, heads rollout.Heads, pushes int
 		return l.states.read(heads, pushes, nil)
 	}
 	states := &source.States{}
-	if heads.State != "" { // otherwise the first transition creates the state branch
+	if heads.State != "" { // the first transition creates the branch
 		tree, err := snapshotOf(ctx, l.Repository, heads.State)
 		if err != nil {
 			return nil, fmt.Errorf("read state commit %s: %w", rollout.ShortID(heads.State), err)
@@ -233,8 +233,8 @@ func (l *poller) findApps(was, next *gitView) {
 	}
 }
 
-// withDecisions adds an app's promotion and calendar. Views share unchanged apps, because queued transitions keep old
-// views. holdUnverified changes apps, so its views share none.
+// withDecisions adds an app's promotion and calendar. Views share unchanged apps to save memory, but not if the head is
+// refused, because holdUnverified changes apps.
 func (l *poller) withDecisions(was, next *gitView, a appView) *appView {
 	e, _ := l.states.of(a.Name)
 	a.promotion = next.branch.Promotion(e.state.Named(a.App))
@@ -331,7 +331,6 @@ func (l *poller) publish(was, next *gitView, touched []string, answers bool) {
 	}
 }
 
-// bring fetches all wanted commits in one request, checks approvals and reads histories.
 func (l *poller) bring(ctx context.Context) (any bool, err error) {
 	v := l.current()
 	if v == nil {
@@ -353,7 +352,7 @@ func (l *poller) bring(ctx context.Context) (any bool, err error) {
 	}
 	l.fetcher.brought(wanted, gone, foreign, err)
 	l.renders.queue.hasten(l.leaving(v, wanted))
-	l.renders.read(func() { l.renders.made++ }) // otherwise the woken app compares no answers of other apps
+	l.renders.read(func() { l.renders.made++ }) // so that the woken app asks again
 	l.cohorts.wake()
 	if err != nil {
 		l.unreachable = true // apps become due when Git answers
@@ -363,8 +362,8 @@ func (l *poller) bring(ctx context.Context) (any bool, err error) {
 	return true, failed
 }
 
-// leaving returns the apps that probably roll back: their folder changed, or a user aborted. Only apps at the sorted
-// commits count.
+// leaving returns the apps that probably roll back, because their folder changed or a user aborted. Only apps at the
+// sorted commits count.
 func (l *poller) leaving(v *gitView, commits []string) map[string]bool {
 	apps := map[string]bool{}
 	for name, a := range v.apps {

@@ -12,11 +12,11 @@ import (
 	"gitrollout.dev/gitrollout/strategies"
 )
 
-// proposals returns the updates of an app's own branches. "all" has apps by joint branch.
+// proposals returns the updates of an app's own branches. "all" has the waiting apps, by joint branch.
 func (r *committer) proposals(ctx context.Context, v *gitView, s transition, all map[string][]string) []rollout.Update {
 	before, after := s.input, s.input
 	before.State, after.State = s.before, s.decision.State
-	// Ignore unrecorded measurements: only a recorded verdict shuts a gate.
+	// Only a recorded verdict shuts a gate, so unrecorded measurements do not count.
 	before.Runs, after.Runs = nil, nil
 	if s.app.removed != nil {
 		return r.withdrawn(s.app.Name)
@@ -86,7 +86,7 @@ func ordered(c propose.Change, branch, old, parent string) rollout.Update {
 	return rollout.Update{Branch: branch, Old: old, Parent: parent, Edits: c.Edits, Message: c.Message, When: c.When}
 }
 
-// planned returns the update of a proposal's branch, if any. An unreadable branch is checked later.
+// planned returns the update of a proposal's branch, if one is needed. An unreadable branch is checked again later.
 func (r *committer) planned(ctx context.Context, v *gitView, app, branch string, p propose.Plan) []rollout.Update {
 	p.Existing = r.states.isProposed(branch)
 	if p.Existing != "" && p.Wanted != nil {
@@ -110,7 +110,6 @@ func (r *committer) planned(ctx context.Context, v *gitView, app, branch string,
 	return nil
 }
 
-// wantProposals queues a check of an app's proposals after a change of the users' branch, a proposal or the record.
 func (r *committer) wantProposals(s recorded) {
 	e, commit := s.input.Entry, propose.Awaits(&s.after, nil)
 	existing := commit + r.states.isProposed(rollout.JointBranch(r.Cluster, commit))
@@ -128,7 +127,7 @@ func (r *committer) wantProposals(s recorded) {
 	}
 }
 
-// renewProposals creates none: only transitions create proposals.
+// renewProposals updates and deletes proposals. Only transitions create proposals.
 func (r *committer) renewProposals(ctx context.Context) {
 	r.mu.Lock()
 	noted := r.proposes
@@ -140,7 +139,7 @@ func (r *committer) renewProposals(ctx context.Context) {
 		s := noted[app]
 		e, _ := r.states.of(app)
 		if !e.state.Equal(&s.after) || s.view.main() != v.main() {
-			continue // the app is reconciled again
+			continue
 		}
 		on := s.transition
 		on.before, on.decision.State, on.input.State = s.after, s.after, s.after

@@ -16,8 +16,8 @@ import (
 	"gitrollout.dev/gitrollout/strategies"
 )
 
-// prune deletes recorded objects that are no longer desired. A removed app loses all objects if its glob sets "prune",
-// or else none. If left is true, the caller removes the record.
+// prune deletes recorded objects that are no longer desired. Of a removed app, it deletes all objects, but only if the
+// app's glob sets "prune". If left is true, the caller removes the record.
 func (k *applier) prune(ctx context.Context, t transition, desired []rollout.Object) (
 	d strategies.Decision, left bool, err error,
 ) {
@@ -61,7 +61,7 @@ func (k *applier) prune(ctx context.Context, t transition, desired []rollout.Obj
 	return k.leave(t, d)
 }
 
-// leave drops a pruned app's record if only data and other apps' objects remain, to free the name.
+// leave frees a pruned app's name. It drops the record if only objects that hold data and other apps' objects remain.
 func (k *applier) leave(t transition, d strategies.Decision) (left strategies.Decision, leaves bool, err error) {
 	// isOfAnother reads all records, so passes of other apps must not call it.
 	leaves = t.app.removed != nil && t.app.prunes && !slices.ContainsFunc(d.State.Inventory, func(ref rollout.Ref) bool {
@@ -73,7 +73,7 @@ func (k *applier) leave(t transition, d strategies.Decision) (left strategies.De
 	return d, leaves, nil
 }
 
-// remove deletes objects with the app's present or former name as a label.
+// remove deletes objects whose label has the app's present or a former name.
 func (k *applier) remove(ctx context.Context, t transition, refs []rollout.Ref) (gone []rollout.Ref, err error) {
 	gone = slices.Clone(refs)
 	for _, name := range append([]string{t.app.Name}, strings.Fields(t.app.Formerly)...) {
@@ -102,8 +102,8 @@ func listed(refs []rollout.Ref) string {
 	return strings.Join(names, ", ")
 }
 
-// Wants returns an app's object at the newest commit, or nil. For a recorded object of an app without a render, Wants
-// returns an empty object. After an error, the answer is not known yet.
+// Wants returns an app's object at the newest commit, or nil. If the app cannot be rendered but its record lists the
+// object, Wants returns an empty object. An error means that the answer is unknown.
 func (k *applier) Wants(app string, ref rollout.Ref) (rollout.Object, error) {
 	v := k.current()
 	if v == nil {
@@ -138,7 +138,7 @@ func (k *applier) App(name string) rollout.App {
 	return rollout.App{Name: name}
 }
 
-// MayHave returns an error unless the app's entry and project list a cluster-scoped kind.
+// MayHave returns an error unless the app's entry and its project both permit a cluster-scoped kind.
 func (k *applier) MayHave(app, kind string) *rollout.InvalidError {
 	if !k.App(app).MayHave(kind) {
 		return &rollout.InvalidError{Reason: rollout.HeldForbidden,
@@ -158,8 +158,8 @@ func (k *applier) MayHave(app, kind string) *rollout.InvalidError {
 		Fix: "remove the object, or ask for a change of the rule in " + v.branch.Policy.File}
 }
 
-// isElsewhere reports whether another app has or, before its render, may have an object. If an unrenderable app's
-// record or files name the object, "why" says how to correct the app.
+// isElsewhere reports whether another app has an object, or is not rendered yet. If that app cannot be rendered, its
+// record and files decide, and "why" says how to correct the app.
 func (k *applier) isElsewhere(app string, ref rollout.Ref, v *gitView) (is bool, why string) {
 	for _, name := range sortedKeys(v.apps) {
 		other := v.apps[name]
@@ -193,7 +193,7 @@ func ownFolder(v *gitView, app string) string {
 	return own
 }
 
-// names searches a folder's files for a text. An unreadable file counts.
+// names searches a folder's files for a text. An unreadable file counts as a match.
 func names(tree Snapshot, dir, text string) bool {
 	entries, err := source.ReadDir(tree, dir)
 	if err != nil {

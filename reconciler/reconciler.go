@@ -20,15 +20,14 @@ import (
 
 // Options configures a Reconciler.
 type Options struct {
-	Cluster string         // folder under .gitrollout/
+	Cluster string         // also the name of the folder under .gitrollout/
 	UID     string         // of the cluster; state branches with other UIDs are refused
 	Source  rollout.Source // users' branch, as cluster.yaml names it
 
-	Namespace  string   // namespace in which no app may write; default rollout.OwnNamespace
-	Namespaces []string // default all
-	Only       []string // if set, the process only rolls back these apps, without a record
+	Namespace  string   // no app may write there; default rollout.OwnNamespace
+	Namespaces []string // in scope; default all
+	Only       []string // if set, only roll back these apps, and record nothing
 
-	// As returns an app's context for cluster requests; nil means the caller's context.
 	As func(ctx context.Context, app rollout.App) context.Context
 
 	Repository Repository
@@ -36,32 +35,32 @@ type Options struct {
 	Renderer   Renderer
 	Observer   Observer
 	Applier    Applier
-	Jobs       Jobs // nil: no Job can be created
+	Jobs       Jobs // nil if no Job can be created
 	// Annotations may be nil.
 	Annotations Annotations
 	Believe     func(Snapshot) error                      // why a commit of the state branch is untrusted; nil trusts all
-	Branches    Branches                                  // of other clusters; nil: no record of another cluster counts
-	BelievePeer func(cluster string, tree Snapshot) error // Believe for the state branch of another cluster
+	Branches    Branches                                  // of other clusters; nil reads none
+	BelievePeer func(cluster string, tree Snapshot) error // Believe for another cluster's state branch
 	Approve     Approver                                  // nil approves all promotion files
 	// Nodes returns the labels of nodes by name.
 	Nodes func(ctx context.Context) (map[string]map[string]string, error)
 	// Know is source.Gatherer's Know.
 	Know func(kinds []rollout.Partitioned)
 
-	// Policy returns the policy at a fetch's heads. The pointer changes only with the policy. After an error, the last
-	// policy applies and nothing advances. Only one goroutine calls Policy. Nil means no policy.
+	// Policy returns the policy at a fetch's heads. An unchanged policy has the same pointer. After an error, the last
+	// policy applies, and no app advances. Only one goroutine calls Policy. May be nil.
 	Policy func(rollout.Heads) (*rollout.Policy, error)
 
-	Analyzer   Analyzer            // nil: analyses stay pending
-	Tell       func(report.Report) // may be nil; called by several goroutines, must not block
+	Analyzer   Analyzer            // nil if analyses stay pending
+	Tell       func(report.Report) // several goroutines call Tell, which must not block; may be nil
 	ShowsForge bool                // Tell publishes to the forge
-	Trace      report.Tracer       // each part of a pass; may be nil
+	Trace      report.Tracer       // may be nil
 	Ends       bool                // the process ends after RunOnce, so each pass records all measurements
 	Log        *slog.Logger
 
 	Writer    string // host or pod, for cluster.yaml
 	Exclusive bool   // stand down for another writer, as in a leader election
-	Workers   int    // concurrent apps; default 16
+	Workers   int    // apps at once; default 16
 
 	// Spread lengthens intervals, so that processes do not fetch together. May be nil.
 	Spread func(time.Duration) time.Duration
@@ -75,7 +74,7 @@ type Reconciler struct {
 	out      *committer
 	queue    *appQueue
 	collects bool          // no later pass records new measurements
-	asked    chan bool     // requests for a fetch; true: immediately
+	asked    chan bool     // requests for a fetch; true is urgent
 	wanted   chan struct{} // requests for a commit, history or approval
 	stats    counters
 	errorLog errorLog
@@ -144,7 +143,7 @@ func New(o Options) *Reconciler {
 	return r
 }
 
-// Stats returns the counters.
+// Stats returns counters.
 func (r *Reconciler) Stats() report.Stats {
 	return report.Stats{
 		Passes: int(r.stats.passes.Load()), Commits: int(r.stats.commits.Load()),
@@ -152,7 +151,7 @@ func (r *Reconciler) Stats() report.Stats {
 	}
 }
 
-// ErrDeposed is an exclusive process's error after another writer took the state branch.
+// ErrDeposed is an exclusive process's error after another writer took over.
 var ErrDeposed = errors.New("another gitrollout has taken over")
 
 // reconcile runs one pass of an app, and queues its transition.
@@ -164,7 +163,7 @@ func (r *Reconciler) reconcile(ctx context.Context, app string, clock func() tim
 	defer func() { end(err) }()
 	ctx = r.As(ctx, r.App(app))
 	if done, exists := r.out.result(app); exists {
-		_ = r.applyRecorded(ctx, done, clock()) // reported, and applied again by the pass below
+		_ = r.applyRecorded(ctx, done, clock()) // the pass below applies again
 	}
 	now := clock()
 	s := r.pass(ctx, app, now)
@@ -200,7 +199,8 @@ func (r *Reconciler) isOurs(app string) bool {
 
 func (o *Options) mayHandle(app string) bool { return o.Only == nil || slices.Contains(o.Only, app) }
 
-// whileWaiting is the interval between an app's passes during its push, for a rollback.
+// whileWaiting is the interval between an app's passes during the push of its transition. A rollback must not wait for
+// the push.
 const whileWaiting = time.Second
 
 // applyRecorded applies a recorded transition, unless a later rollback was applied.
@@ -209,7 +209,7 @@ func (r *Reconciler) applyRecorded(ctx context.Context, done recorded, now time.
 	m.routing.looked(now)
 	newer := m.pending != nil && m.pending != done.applied
 	if newer && isRecorded && !done.decision.Rollback {
-		// The rollback was decided from the state after the advance.
+		// The rollback was decided from done.after, which is the record now.
 		m.on, m.pending.State.Serial = new(done.after), done.after.Serial
 	}
 	if isRecorded && !done.decision.Stale && !newer {
@@ -242,20 +242,20 @@ func (r *Reconciler) requeue(s recorded, now time.Time) {
 	r.report(s, m)
 }
 
-// backoff returns the wait before the next try: the time since the first failure, from 1 s to 1 min.
+// backoff returns the wait before the next try. It is the time since the first failure, within 1 s and 1 min.
 func backoff(failing time.Duration) time.Duration {
 	return min(max(failing, time.Second), time.Minute)
 }
 
-// Unreadable returns the errors of unreadable records; their apps stay unchanged.
+// Unreadable returns the errors of unreadable records. gitrollout leaves their apps unchanged.
 func (r *Reconciler) Unreadable() error { return errors.Join(r.states.unreadable()...) }
 
-// Touch makes an app due soon, after changes of its objects. Any goroutine may call it.
+// Touch makes an app due soon, after changes of its objects.
 func (r *Reconciler) Touch(app string) { r.queue.after(app, debounce) }
 
 func (r *Reconciler) touch(app string) { r.queue.after(app, 0) }
 
-// Poll makes Run fetch soon, at most once a second. Any goroutine may call Poll, which does not block.
+// Poll makes Run fetch soon, at most once a second. Poll does not block.
 func (r *Reconciler) Poll() { offer(r.asked, false) }
 
 func (r *Reconciler) want() { offer(r.wanted, struct{}{}) }

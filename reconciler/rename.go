@@ -16,7 +16,7 @@ type rename struct {
 }
 
 // formerName returns the record of the removed app that was renamed to a, or nil. App a has the same objects and no
-// record. It continues the record, even during a release. Its first transition is only the rename.
+// record. It continues the former record, even during a release. The rename is a transition.
 func (p preparer) formerName(v *gitView, a *appView, before rollout.State) (former *rename) {
 	if a.removed != nil || a.refused != nil || isOfSomething(before) || v.behind != nil {
 		return nil
@@ -34,7 +34,7 @@ func (p preparer) formerName(v *gitView, a *appView, before rollout.State) (form
 			state.Hooks = append(rollout.Mapped(e.state.Hooks, func(run rollout.HookRun) rollout.HookRun {
 				run.App = cmp.Or(run.App, name)
 				return run
-			}), before.Hooks...) // hooks from before the new name's first deployment
+			}), before.Hooks...)
 			state.Inventory = slices.Concat(e.state.Inventory, before.Inventory)
 			state.Inventory = strategies.Inventory(state, nil)
 			if former = (&rename{from: name, state: state}); !gone {
@@ -46,7 +46,7 @@ func (p preparer) formerName(v *gitView, a *appView, before rollout.State) (form
 }
 
 // settled returns an app's view. A removed app's error lists possible new names. While a new name takes over the
-// record, settled returns ErrNotReady, so the old app stays unchanged.
+// record, the error is ErrNotReady, so the old app stays unchanged.
 func (p preparer) settled(v *gitView, a *appView, before rollout.State) (*appView, error) {
 	if a.removed == nil {
 		return a, nil
@@ -63,8 +63,8 @@ func (p preparer) settled(v *gitView, a *appView, before rollout.State) (*appVie
 	return a, nil
 }
 
-// newName returns a renamed app's new name, or "". Candidates are apps with its objects and no record. "known" is false
-// until the candidates are rendered. "empty" lists apps without objects.
+// newName returns a renamed app's new name, or "". The app of this name has the old app's objects and no record. While
+// candidates are not rendered, "known" is false. "empty" lists apps without objects.
 func (p preparer) newName(v *gitView, old rollout.State) (heir string, empty []string, known bool) {
 	known = true
 	for _, name := range sortedKeys(v.apps) {
@@ -87,8 +87,8 @@ func (p preparer) newName(v *gitView, old rollout.State) (heir string, empty []s
 
 func isOfSomething(s rollout.State) bool { return s.Source != "" && len(s.Inventory) > 0 }
 
-// sharesObjects reports whether a workload is common or, without workloads in the inventory, any object. Namespaces and
-// CustomResourceDefinitions do not count, because several apps may have them.
+// sharesObjects reports whether both have a workload in common. If the inventory has no workload, any object counts.
+// Namespaces and CustomResourceDefinitions do not count, because several apps may have them.
 func sharesObjects(inventory []rollout.Ref, objects []rollout.Object) bool {
 	all := slices.DeleteFunc(slices.Clone(inventory), func(ref rollout.Ref) bool {
 		return ref.Kind == "Namespace" || ref.Kind == "CustomResourceDefinition"

@@ -15,17 +15,17 @@ type what struct {
 	cluster string // for the app's inputs in another cluster; "" for a render
 }
 
-// job has a tree if the commit is the head.
+// job has a tree only if the commit is the head.
 type job struct {
 	what
 	tree Snapshot
-	line []Snapshot // from the former head, or from the recorded source
+	line []Snapshot // since the former head, or since the recorded source
 	was  *rollout.Render
 
 	sinceSource bool // line begins at the recorded source
 }
 
-// renderQueue puts apps in flight first.
+// renderQueue queues renders. Apps with a release in flight come first.
 type renderQueue struct {
 	isInFlight func(app string) bool
 
@@ -33,8 +33,8 @@ type renderQueue struct {
 	news  *sync.Cond
 	first []job
 	jobs  []job
-	known map[what]bool   // queued
-	busy  map[string]bool // rendering
+	known map[what]bool
+	busy  map[string]bool
 	ended bool
 }
 
@@ -92,7 +92,7 @@ func (q *renderQueue) next() (j job, exists bool) {
 	return job{}, false
 }
 
-// hasten moves the apps' jobs before all other jobs in flight, of which a restart may have many.
+// hasten moves the apps' jobs to the front, because many apps in flight may wait after a restart.
 func (q *renderQueue) hasten(apps map[string]bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()

@@ -23,7 +23,7 @@ func (r *Reconciler) report(s recorded, m *appCache) {
 	}}})
 }
 
-// happened reports whether to tell a transition: a rollback when applied, others when recorded.
+// happened reports whether to report a transition now: a rollback after its apply, others after the push.
 func (m *appCache) happened(isRecorded, isRollback bool) bool {
 	if !isRecorded && !isRollback {
 		return false
@@ -33,7 +33,7 @@ func (m *appCache) happened(isRecorded, isRollback bool) bool {
 	return !told
 }
 
-// facts omits empty fields, so that a query for a field finds values.
+// facts omits empty fields, so that a query for a field finds only values.
 func facts(cluster string, s rollout.State) []any {
 	all := []any{"app", s.App, "cluster", cluster, "phase", string(s.Shown())}
 	add := func(key, value string) {

@@ -69,8 +69,8 @@ func (r *committer) wantRevert(s recorded) {
 	}
 }
 
-// pushReverts pushes reverts that are not doubtful, one by one onto the newest head. A refused revert becomes a
-// proposal.
+// pushReverts pushes reverts that are not doubtful, one by one onto the newest head. If the server refuses a push, the
+// revert becomes a proposal.
 func (r *committer) pushReverts(ctx context.Context) {
 	r.mu.Lock()
 	wanted := r.reverts
@@ -99,7 +99,7 @@ func (r *committer) pushRevert(ctx context.Context, s transition) bool {
 	r.reverted[app] = v.main()
 	r.mu.Unlock()
 	branch := rollout.ProposalBranch(rollout.ProposeRevert, r.Cluster, app)
-	if doubtful && isNew && r.states.isProposed(branch) == "" { // became doubtful after the rollback
+	if doubtful && isNew && r.states.isProposed(branch) == "" { // doubtful since the rollback
 		r.proposeInstead(ctx, s, change)
 	}
 	if change == nil || doubtful {
@@ -129,7 +129,7 @@ func (r *committer) proposeInstead(ctx context.Context, s transition, c *propose
 	}
 }
 
-// undoes reports whether a branch is a user's undo of the current release, rejected or not.
+// undoes reports whether a branch is a user's undo of the current release.
 func (r *committer) undoes(ctx context.Context, branch string, s rollout.State) bool {
 	commit := r.states.isProposed(branch)
 	if commit == "" {

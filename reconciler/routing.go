@@ -7,15 +7,15 @@ import (
 	"gitrollout.dev/gitrollout/strategies"
 )
 
-// routing stores this process's routing, and since when proxies may have loaded it.
+// routing stores the applied routing, and since when proxies may have loaded it.
 type routing struct {
-	held  string    // of the last successful apply
-	key   string    // applied before the last pass
-	began time.Time // first pass after key's apply
+	held  string    // last applied routing
+	key   string    // routing of began
+	began time.Time // first pass after the apply
 }
 
-// since returns the first pass after a routing's apply. It returns now for an unapplied routing, and zero without a
-// routing.
+// since returns the time of the first pass after a routing was applied. If the routing is not applied yet, it returns
+// now; without a routing, zero.
 func (r *routing) since(s rollout.State, source *rollout.Render, now time.Time) time.Time {
 	if source == nil {
 		return time.Time{}
@@ -29,14 +29,14 @@ func (r *routing) since(s rollout.State, source *rollout.Render, now time.Time) 
 	return now
 }
 
-// looked stores the first pass after the apply. The apply's own time would be too early.
+// looked stores the first pass after an apply. The apply's own time would be too early.
 func (r *routing) looked(now time.Time) {
 	if r.key != r.held {
 		r.key, r.began = r.held, now
 	}
 }
 
-// applying forgets the routing, because a failed apply may change it.
+// applying forgets the routing before another is applied, because even a failed apply may change the cluster.
 func (r *routing) applying(key string) {
 	if key != r.held {
 		*r = routing{}

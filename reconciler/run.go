@@ -20,8 +20,8 @@ const debounce = 20 * time.Millisecond
 // pollSpacing is the minimum time between fetches, because many webhooks may call Poll.
 const pollSpacing = time.Second
 
-// gathering is how long a push waits for more transitions, as a commit's apps are rendered one after the other.
-// mostGathering limits the wait.
+// gathering is how long a push waits for the next transition, because a commit's apps are not rendered at once.
+// mostGathering limits the whole wait.
 const (
 	gathering     = 30 * time.Millisecond
 	mostGathering = 500 * time.Millisecond
@@ -52,7 +52,7 @@ func (r *Reconciler) Run(ctx context.Context, interval time.Duration) error {
 	visits.Wait()
 	pumps.Wait()
 	if err := context.Cause(ctx); errors.Is(err, ErrDeposed) {
-		return err // deposed: record nothing
+		return err
 	}
 	// The next process must know of applied rollbacks.
 	r.out.retryRefused()
@@ -96,12 +96,12 @@ func (r *Reconciler) pumpApps(ctx context.Context, apps workqueue.TypedInterface
 	}
 }
 
-// pumpIn fetches Git at each interval and on request, and missing commits. Its only error is ErrDeposed.
+// pumpIn fetches Git at each interval and on request, and also missing commits. Its only error is ErrDeposed.
 func (r *Reconciler) pumpIn(ctx context.Context, interval time.Duration) error {
 	var looked time.Time
 	next := time.NewTimer(0)
 	defer next.Stop()
-	due, failing, away := time.Now(), time.Time{}, time.Time{} // away: since when fetches fail
+	due, failing, away := time.Now(), time.Time{}, time.Time{} // fetches fail since away
 	at := func(when time.Time) {
 		due = rollout.Later(when, time.Now())
 		next.Reset(time.Until(due))
@@ -118,7 +118,7 @@ func (r *Reconciler) pumpIn(ctx context.Context, interval time.Duration) error {
 			if err != nil && ctx.Err() == nil {
 				failing = cmp.Or(failing, time.Now())
 				r.errorLog.about("commits that apps are at", err)
-				// After a fetch, passes request the commits again.
+				// After the next fetch, passes request the missing commits again.
 				at(rollout.Soonest(due, time.Now().Add(r.Spread(backoff(time.Since(failing))))))
 			} else {
 				r.errorLog.about("commits that apps are at", nil)
@@ -160,10 +160,10 @@ func (l *poller) interval(flag time.Duration) time.Duration {
 	return cmp.Or(max(flag, 0), l.current().settings(l.Cluster).Interval)
 }
 
-// pumpOut records transitions after the running push and the push interval.
+// pumpOut records transitions, at most once in a push interval.
 func (r *Reconciler) pumpOut(ctx context.Context) {
-	var since, last, pushed time.Time // first and newest arrival, and the last push's end
-	var failing time.Time             // since when pushes fail
+	var since, last, pushed time.Time // first and newest arrival, and end of the last push
+	var failing time.Time             // pushes fail since then
 	for ctx.Err() == nil {
 		var timer <-chan time.Time
 		waits, urgent, notYet := r.out.waits(time.Now())

@@ -16,7 +16,7 @@ import (
 	"gitrollout.dev/gitrollout/strategies/fleet"
 )
 
-// stages caches the answers for source.Stages: other clusters' content of apps, and the newest commits.
+// stages caches answers for source.Stages: other clusters' content of apps, and the newest commits.
 type stages struct {
 	*Options
 	fetcher *fetcher
@@ -24,14 +24,14 @@ type stages struct {
 	panics  func(app string, problem any, stack []byte)
 	peersOf func(app string) source.Peers // called in each pass
 
-	deciding sync.Mutex // for gate
+	deciding sync.Mutex
 	gate     source.Stages
 
 	mu      sync.Mutex
 	known   map[inputsAt]fleet.Inputs
 	readers map[string]*source.Reader // by cluster
-	commits []Snapshot                // up to a head, oldest first
-	far     map[string]bool           // commits that are older than the field commits
+	commits []Snapshot                // oldest first
+	far     map[string]bool           // older than commits
 }
 
 type inputsAt struct{ cluster, app, commit string }
@@ -54,7 +54,7 @@ func newStages(
 	return x
 }
 
-// head returns the head that an app may follow: without fleet.yaml, the given head.
+// head returns the head that an app may follow. Without fleet.yaml, it returns the given head.
 func (x *stages) head(v *gitView, a *appView, s rollout.State, head strategies.Head, now time.Time) (
 	strategies.Head, *cohort.Entry, error,
 ) {
@@ -80,13 +80,13 @@ func (x *stages) inputs(cluster, app, commit string) (fleet.Inputs, error) {
 		return in, nil
 	}
 	_, err := x.fetcher.tree(commit, job{what: what{app: rollout.App{Name: app}, commit: commit, cluster: cluster}})
-	if err != nil && !errors.Is(err, source.ErrNotReady) { // the commit is gone
+	if err != nil && !errors.Is(err, source.ErrNotReady) {
 		return fleet.Inputs{Files: "unusable at " + commit}, nil
 	}
 	return in, fmt.Errorf("commit %s in cluster %s %w", rollout.ShortID(commit), cluster, source.ErrNotReady)
 }
 
-// make does a job for inputs. After an error, the app asks again later.
+// make computes the inputs that a job requests. After an error, the app asks again later.
 func (x *stages) make(j job) {
 	x.mu.Lock()
 	reader := x.readers[j.cluster]
@@ -131,7 +131,7 @@ func (x *stages) line(v *gitView, app, from string) ([]Snapshot, error) {
 	return nil, fmt.Errorf("the commits since %s %w", rollout.ShortID(from), source.ErrNotReady)
 }
 
-// setLine keeps the commits since from. A nil line means that from is too old.
+// setLine stores the commits since "from". A nil line means that "from" is too old.
 func (x *stages) setLine(v *gitView, from string, line []Snapshot) {
 	x.mu.Lock()
 	defer x.mu.Unlock()

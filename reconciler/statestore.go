@@ -14,7 +14,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// stateStore holds the state branch as last read or pushed, for any goroutine.
+// stateStore holds the last read or pushed state branch. Any goroutine may use it.
 type stateStore struct {
 	*Options
 
@@ -23,18 +23,18 @@ type stateStore struct {
 	head      string
 	pushes    int               // number of starts and ends of pushes
 	isPushing bool              // the fetched head may differ from the record
-	proposals map[string]string // commits by branch
+	proposals map[string]string // by branch
 	apps      map[string]appState
-	failed    map[string]bool // apps that had an error, so that a poll does not search all apps
+	failed    map[string]bool // apps with an error; a poll need not search all apps
 	isClaimed bool
-	writer    rollout.Writer // in cluster.yaml
+	writer    rollout.Writer // from cluster.yaml
 	epoch     int            // of this process; 0 before its first commit
 }
 
 type appState struct {
 	state rollout.State
 	id    string // blob id at the last read
-	err   error  // unreadable state file; the app is not changed
+	err   error  // if the file is unreadable, the app is not changed
 }
 
 func (r *stateStore) of(app string) (e appState, known bool) {
@@ -127,7 +127,7 @@ func (r *stateStore) read(heads rollout.Heads, pushes int, states *source.States
 	return touched, nil
 }
 
-// ownersOf returns the recorded apps of proposals that "before" lacks at the same commit.
+// ownersOf returns the recorded apps whose proposals differ from "before".
 func (r *stateStore) ownersOf(proposals, before map[string]string) (apps []string) {
 	if maps.Equal(proposals, before) {
 		return nil
@@ -142,7 +142,7 @@ func (r *stateStore) ownersOf(proposals, before map[string]string) (apps []strin
 	return apps
 }
 
-// awaiting returns the apps that await an approval, by joint branch. A transition replaces its app's record.
+// awaiting returns the apps that await an approval, by joint branch. A transition in "all" replaces its app's record.
 func (r *stateStore) awaiting(v *gitView, all []transition) map[string][]string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -194,7 +194,7 @@ func (r *stateStore) check(c *rollout.Cluster) error {
 }
 
 // noteWriter compares Git's writer with this process. Two alternating writers are safe, because each push names the
-// expected head. An exclusive process stands down; others log a warning.
+// head that it expects. An exclusive process stands down; others log a warning.
 func (r *stateStore) noteWriter(w rollout.Writer) error {
 	taken := r.epoch > 0 && w.Epoch > r.epoch && w.ID != r.Writer
 	r.writer = w
@@ -212,7 +212,7 @@ func (r *stateStore) noteWriter(w rollout.Writer) error {
 	}
 }
 
-// nextWriter returns this process, with a new epoch unless the last epoch was its own.
+// nextWriter returns this process, with a new epoch unless it wrote the last epoch.
 func (r *stateStore) nextWriter() rollout.Writer {
 	switch {
 	case r.epoch > 0:
@@ -226,7 +226,7 @@ func (r *stateStore) nextWriter() rollout.Writer {
 type draft struct {
 	head   string
 	writer rollout.Writer
-	claims bool // also writes cluster.yaml
+	claims bool // also write cluster.yaml
 }
 
 func (r *stateStore) draft() draft {
@@ -256,7 +256,7 @@ func (r *stateStore) setRecorded(on draft, head string, states map[string]rollou
 			delete(r.apps, app)
 			continue
 		}
-		r.apps[app] = appState{state: state} // no blob id, so that another head's fetch reads the file
+		r.apps[app] = appState{state: state} // without a blob id, the next fetch reads the file
 	}
 }
 

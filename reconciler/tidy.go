@@ -19,7 +19,7 @@ const tidyAfter = 10 * time.Second
 
 type stale struct {
 	due     time.Time
-	failing time.Time // first refused removal, or zero
+	failing time.Time // of the removal, or zero
 	why     string
 }
 

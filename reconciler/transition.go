@@ -14,9 +14,9 @@ type transition struct {
 	decision    strategies.Decision
 	applied     *strategies.Decision // applied rollback, or nil
 	changed     bool
-	leaves      bool    // no object is left: remove the record
-	renamedFrom *rename // former name's continued record, or nil
-	refused     bool    // by the cluster; checked again later
+	leaves      bool    // no object is left, so remove the record
+	renamedFrom *rename // whose record the app continues, or nil
+	refused     bool    // by the cluster, which is asked again later
 	err         error
 }
 
@@ -27,8 +27,8 @@ type recorded struct {
 	unpushed error
 }
 
-// numbered returns the state with a serial above the record's and the cluster's. The serial of an applied rollback
-// prevents a process with an older record from undoing the rollback.
+// numbered returns the state with a serial above the serials in the record and in the cluster. So a process with an
+// older record cannot undo an applied rollback.
 func (t *transition) numbered() rollout.State {
 	state := t.decision.State
 	if t.before.IsTransition(&state) {

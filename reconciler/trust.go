@@ -64,8 +64,8 @@ func (l *poller) holdUnverified(ctx context.Context, was, next *gitView, refused
 	return err
 }
 
-// foreign returns recorded commits outside of the view's history: none if a trusted head is known, and all after an
-// error.
+// foreign returns the recorded commits that are not ancestors of the view's commit. If a trusted head is known, it
+// returns none; after an error, all.
 func (l *poller) foreign(ctx context.Context, v *gitView) (outside []string, err error) {
 	if !v.refused.Blind {
 		return nil, nil
@@ -82,7 +82,7 @@ func (l *poller) foreign(ctx context.Context, v *gitView) (outside []string, err
 	return outside, nil
 }
 
-// judge decides whether an app continues while the head is refused. tree is nil if unreadable.
+// judge decides whether an app continues while the newest head is refused. tree is this head, or nil if unreadable.
 func (l *poller) judge(
 	ctx context.Context, v *gitView, a *appView, tree Snapshot, foreign []string, why *rollout.InvalidError,
 ) {
@@ -91,7 +91,7 @@ func (l *poller) judge(
 	}
 	var at *rollout.Render
 	var err error
-	if v.refused.Blind { // only the recorded state is trusted
+	if v.refused.Blind { // trust only the recorded state
 		if at, err = l.recorded(ctx, a, foreign); err != nil {
 			a.head, a.refused = &strategies.Head{Err: why}, why
 			return
@@ -117,7 +117,7 @@ func (l *poller) recorded(ctx context.Context, a *appView, foreign []string) (*r
 	return l.reader.Render(tree, e.state.Named(a.App))
 }
 
-// changes reports whether a commit would change an app whose present render is at, or whose present error is held.
+// changes reports whether a commit would change an app. "at" and "held" are the app's present render and error.
 func (l *poller) changes(tree Snapshot, a *appView, at *rollout.Render, held error) bool {
 	promotion, found, err := tree.Lookup(cmp.Or(a.promotion.Path, rollout.PromotionPath(l.Cluster, a.Name)))
 	if err != nil || found && promotion.ID != a.promotion.ID || !found && a.promotion.ID != "" {

@@ -65,7 +65,7 @@ func final(err error) error {
 // Observer reads the cluster with a cluster.Client.
 type Observer struct{ *cluster.Client }
 
-// OtherOwners implements reconciler.Observer. An unreadable kind gives an InvalidError.
+// OtherOwners implements reconciler.Observer. If a kind cannot be read, the error is an InvalidError.
 func (c Observer) OtherOwners(
 	ctx context.Context, app string, o []rollout.Object, t time.Time,
 ) ([]rollout.Foreign, error) {
@@ -85,7 +85,7 @@ var held = map[cluster.Reason]rollout.HeldReason{
 	cluster.Forbidden: rollout.HeldForbidden, cluster.Contested: rollout.HeldContested,
 }
 
-// Apply implements reconciler.Applier. Another owner of an object gives an InvalidError.
+// Apply implements reconciler.Applier. If another owner has an object, the error is an InvalidError.
 func (a Applier) Apply(ctx context.Context, app string, objects []rollout.Object) error {
 	ctx, cancel := Outlive(ctx)
 	defer cancel()
@@ -111,7 +111,7 @@ func (a Applier) Evict(ctx context.Context, namespace string, pod rollout.Pod) e
 	return a.Client.Evict(ctx, namespace, pod)
 }
 
-// Beating records a heartbeat for each request to the cluster.
+// Beating returns a transport that records a heartbeat for each request to the cluster.
 func Beating(next http.RoundTripper) http.RoundTripper {
 	return roundTrip(func(r *http.Request) (*http.Response, error) {
 		reconciler.Heartbeat(r.Context())
@@ -123,10 +123,10 @@ type roundTrip func(*http.Request) (*http.Response, error)
 
 func (f roundTrip) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
 
-// Spread lengthens a duration by up to a tenth, so that processes retry apart.
+// Spread lengthens a duration by up to a tenth, so that processes do not retry at the same time.
 func Spread(d time.Duration) time.Duration { return d + rand.N(d/10+1) }
 
-// Grace is how long a pass may continue after the process is told to stop. Kubernetes kills after 30 s.
+// Grace is how long a pass may continue after the process is told to stop. Kubernetes kills the process after 30 s.
 const Grace = 20 * time.Second
 
 // Outlive returns a context that outlives its parent by Grace.

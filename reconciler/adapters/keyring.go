@@ -11,15 +11,15 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// Keyring reads the keys of an app's encrypted files from its Secret, as the app's service account: no app can use
+// Keyring reads the keys of an app's encrypted files from its Secret, as the app's service account. So no app can use
 // another app's key.
 type Keyring struct {
-	App    func(name string) rollout.App // at the newest commit
+	App    func(name string) rollout.App // with the settings of the newest commit
 	Client func() *cluster.Client
 	As     func(ctx context.Context, app rollout.App) context.Context
 	Now    func() time.Time
 
-	known sync.Map // heldKeys by app
+	known sync.Map
 }
 
 type heldKeys struct {
@@ -31,7 +31,8 @@ type heldKeys struct {
 
 const keysFor = 5 * time.Second
 
-// Unlock is the callback of render.InProcess. Git records its errors, so equal failures need equal texts.
+// Unlock is the callback of render.InProcess. gitrollout records its errors in Git, so equal failures must have equal
+// texts.
 func (k *Keyring) Unlock(app rollout.App, locks []sops.Lock) ([]byte, error) {
 	keys, err := k.of(app)
 	if err != nil {
@@ -41,7 +42,7 @@ func (k *Keyring) Unlock(app rollout.App, locks []sops.Lock) ([]byte, error) {
 }
 
 func (k *Keyring) of(app rollout.App) (*sops.Keys, error) {
-	now := k.App(app.Name) // app lacks the service account
+	now := k.App(app.Name) // app may be of a commit without the service account
 	known, _ := k.known.Load(app.Name)
 	held, _ := known.(heldKeys)
 	secret := now.Namespace + "/" + now.Decryption + " " + now.ServiceAccount

@@ -15,14 +15,14 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// Policy reads the operators' policy at each fetch.
+// Policy reads the operators' policy file at each fetch.
 type Policy struct {
-	File string // local, if Ref is empty
+	File string // local path, if Ref is empty
 	Ref  string // branch:path
 	Repo *git.Repo
-	Keys *git.Keys // sign the policy's branch; nil disables the check
+	Keys *git.Keys // may sign the policy's branch; nil disables the check
 
-	data   []byte // at the last read
+	data   []byte
 	policy *rollout.Policy
 }
 
@@ -66,7 +66,7 @@ func (r *Policy) onBranch(commit string) ([]byte, error) {
 	return data, err
 }
 
-// BelievePeer returns the check of another cluster's state branch, or nil without --verify-fleet.
+// BelievePeer returns the function that checks another cluster's state branch, or nil without --verify-fleet.
 func BelievePeer(keys *git.Keys) func(cluster string, tree reconciler.Snapshot) error {
 	if keys.Files().Fleet == "" {
 		return nil
@@ -95,7 +95,7 @@ func Approver(repo *git.Repo, keys *git.Keys) reconciler.Approver {
 			return repo.Approve(ctx, commit, path, keys.Accepted().Promoters)
 		case promoters == source.AnyAuthor:
 			who, err := repo.Introducer(ctx, commit, path, nil)
-			if errors.Is(err, git.ErrUnapproved) { // older than a thousand commits
+			if errors.Is(err, git.ErrUnapproved) {
 				err = nil
 			}
 			return who, err

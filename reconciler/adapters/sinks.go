@@ -20,7 +20,7 @@ type Sinks struct {
 	Tracers  []report.Tracer
 
 	mu     sync.Mutex
-	head   string // at the last call of Notify
+	head   string
 	config *rollout.Config
 }
 
@@ -30,8 +30,8 @@ type ForgeReader interface {
 	Resume(forge rollout.Forge, transitions []rollout.ForgeUpdate, branches []string)
 }
 
-// Notifier notifies users. Notify is called when the configuration or the state branch's head changes, and does not
-// block. "made" is the new commit if this process made the commit, or else nil.
+// Notifier notifies users. Notify is called after a change of the configuration or the state branch's head, and does
+// not block. "made" is the new commit if this process made it, or else nil.
 type Notifier interface {
 	Notify(config *rollout.Config, head string, made *rollout.StateCommit)
 }
@@ -85,7 +85,7 @@ func (o *Sinks) record(a report.App) {
 	}
 }
 
-// Trace is the callback of reconciler.Options. Each tracer gets the last tracer's context.
+// Trace is the callback of reconciler.Options. Each tracer gets the context that the tracer before returned.
 func (o *Sinks) Trace(ctx context.Context, part report.Part, app string) (context.Context, func(error)) {
 	ends := make([]func(error), len(o.Tracers))
 	for i, trace := range o.Tracers {

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// Supervised returns a function that calls work, and returns early if hung() reports a problem or work outlasts its
-// context. A new process repeats lost decisions.
+// Supervised returns a function that calls work. The function returns early if hung() reports a problem or work
+// outlasts its context. The next process repeats lost decisions.
 func Supervised(
 	every time.Duration, hung func() string, work func(context.Context) error,
 ) func(context.Context) error {
@@ -36,5 +36,5 @@ func Supervised(
 	}
 }
 
-// graceToEnd is how long work may take to return after Grace, when its last write is cancelled.
+// graceToEnd is how long work may take to return after Grace has cancelled its last write.
 const graceToEnd = 5 * time.Second

@@ -8,7 +8,7 @@ import (
 
 const lastWork = 5 * time.Second
 
-// Worker publishes in the background. Flush returns when the pending work is done or its context ends.
+// Worker publishes in the background. Flush waits for the pending work.
 type Worker interface {
 	Run(ctx context.Context)
 	Flush(ctx context.Context)

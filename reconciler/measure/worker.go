@@ -26,7 +26,7 @@ type Options struct {
 	Touch    func(app string)                    // a result is ready
 	Trouble  func(app, metric string, err error) // gets other errors, such as a panic
 	Parallel int                                 // per app; default 8
-	Again    time.Duration                       // while the result is Running; default 2s
+	Again    time.Duration                       // interval while the result is Running; default 2s
 	Judging  time.Duration                       // limit for judging a result; default 1s
 	Past     bool                                // Deps.Now is in the past, and Prometheus is asked about this time
 }
@@ -37,12 +37,12 @@ type Worker struct {
 	ctx context.Context
 
 	mu       sync.Mutex
-	stations map[string]*station // by app
+	stations map[string]*station
 }
 
 type station struct {
-	slots chan struct{}    // per app, because of slow servers
-	tasks map[string]*task // started measurements, until their results are collected
+	slots chan struct{}    // per app, because one server may be slow
+	tasks map[string]*task // until their results are collected
 	left  []leftover
 }
 
@@ -51,13 +51,13 @@ type task struct {
 	app    rollout.App
 	slots  chan struct{}
 	end    context.CancelFunc
-	at     time.Time // for both queries of a comparison
-	waits  bool      // for a running Job or a shut gate
+	at     time.Time // of both queries of a comparison
+	waits  bool      // waits for a running Job or a shut gate
 	isDone bool
 	found  strategies.Measured
 }
 
-// leftover is a failed or abandoned request whose objects may still exist.
+// leftover is a failed or abandoned request. Its objects may still exist.
 type leftover struct {
 	strategies.Measure
 	provider.Request
@@ -70,8 +70,8 @@ func New(ctx context.Context, o Options) *Worker {
 	return &Worker{Options: o, ctx: ctx, stations: map[string]*station{}}
 }
 
-// Measure starts each due measurement that is neither running nor uncollected. It cancels measurements of runs that
-// "going" lacks and of removed metrics, and deletes their objects.
+// Measure starts each due measurement, unless it is running or its result is not collected yet. It cancels measurements
+// that are not in "going", and deletes their objects.
 func (w *Worker) Measure(app rollout.App, going []rollout.AnalysisRun, due []strategies.Measure) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -138,7 +138,7 @@ func (w *Worker) Take(ctx context.Context, app rollout.App, m strategies.Measure
 	return w.measure(ctx, &task{Measure: m, app: app, slots: make(chan struct{}, 1)})
 }
 
-// Settle waits until each measurement has a result, or waits for a Job or a gate. It reports whether there are results.
+// Settle returns when each measurement has a result or waits for a Job or a gate. It reports whether there are results.
 func (w *Worker) Settle(ctx context.Context) (found bool) {
 	for w.isBusy(&found) && ctx.Err() == nil {
 		select {
@@ -167,7 +167,7 @@ func (w *Worker) work(ctx context.Context, b *station, key string) {
 	defer t.end()
 	got := w.measure(ctx, t)
 	w.mu.Lock()
-	isOver := ctx.Err() != nil // the analysis or process ended
+	isOver := ctx.Err() != nil
 	if t.found, t.isDone = got, true; isOver {
 		delete(b.tasks, key)
 		w.clear(t.app.Name)
@@ -184,7 +184,8 @@ func (w *Worker) clear(app string) {
 	}
 }
 
-// measure takes a measurement. Its error has no text of a panic, because Git records errors.
+// measure takes a measurement. After a panic, its error omits the panic's text, because gitrollout records errors in
+// Git.
 func (w *Worker) measure(ctx context.Context, t *task) (got strategies.Measured) {
 	failed := func(text string) strategies.Measured {
 		return t.Judge(strategies.Result{At: w.Deps.Now(), Phase: analysis.Errored, Message: text})
@@ -216,7 +217,7 @@ func (w *Worker) measure(ctx context.Context, t *task) (got strategies.Measured)
 }
 
 func within[T any](limit time.Duration, do func() (T, error)) (got T, err error) {
-	// do() may be slow with texts of third parties. A late result is dropped.
+	// do() may be slow, because it evaluates third parties' texts. A late result is dropped.
 	type outcome struct {
 		got      T
 		err      error
@@ -253,7 +254,7 @@ func (w *Worker) request(ctx context.Context, t *task, latest, suffix string) (p
 	var secrets []string
 	at := t.Workload.Namespace
 	if needs := t.Metric.Provider == "job" || len(t.Metric.Secrets) > 0; needs && t.app.Namespace != "" &&
-		!t.app.MayWriteIn(at, w.Own) { // removed apps have no namespace
+		!t.app.MayWriteIn(at, w.Own) {
 		return provider.Request{}, fmt.Errorf("app %s may not use namespace %s: no Secret is read there, and no Job "+
 			"is created; to permit that, add to the app's entry in the configuration: namespaces: [%s]", t.app.Name, at, at)
 	}
@@ -299,7 +300,7 @@ func (w *Worker) ask(ctx context.Context, t *task, latest, suffix string) (resul
 		case <-ctx.Done():
 			return result, ctx.Err()
 		}
-		asked = asked || ctx.Err() == nil // a slot may become free as the analysis ends
+		asked = asked || ctx.Err() == nil // the slot may come after the analysis has ended
 		result, err = within(provider.Timeout(request)+grace, func() (provider.Result, error) {
 			defer func() { <-t.slots }()
 			return provider.Measure(ctx, w.Deps, request)
@@ -309,7 +310,7 @@ func (w *Worker) ask(ctx context.Context, t *task, latest, suffix string) (resul
 		}
 		request.Metadata = result.Metadata
 		w.mu.Lock()
-		t.waits = true // no slot: a gate may stay shut for hours
+		t.waits = true // without a slot, because a gate may stay shut for hours
 		w.mu.Unlock()
 		select {
 		case <-time.After(w.Again):
@@ -319,11 +320,11 @@ func (w *Worker) ask(ctx context.Context, t *task, latest, suffix string) (resul
 	}
 }
 
-// grace is how long a provider may evaluate responses after its timeout, which covers only requests.
+// grace is how long a provider may evaluate a response after the request's timeout.
 const grace = 5 * time.Second
 
-// leave deletes a request's objects, such as a Job, after success or the analysis's end. Otherwise the next try uses
-// the same ID and objects.
+// leave deletes a request's objects, such as a Job, after success or after the end of the analysis. After a failure,
+// the objects stay for the next try, which has the same ID.
 func (w *Worker) leave(t *task, r provider.Request, isOver bool) {
 	l := leftover{t.Measure, r}
 	w.mu.Lock()

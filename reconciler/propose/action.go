@@ -13,7 +13,7 @@ import (
 	"gitrollout.dev/gitrollout/strategies"
 )
 
-// Undo is the verb that proposes the revert of a release. Other verbs are decisions of promotion files.
+// Undo is the verb for the revert of a release. All other verbs are decisions in promotion files.
 const Undo rollout.Verb = "undo"
 
 // Verbs lists the verbs of all actions.
@@ -21,8 +21,8 @@ func Verbs() []rollout.Verb { return append(rollout.Verbs(), Undo) }
 
 // Action is a user's request for one app.
 type Action struct {
-	Verb        rollout.Verb `json:"verb"`                  // see Verbs
-	Release     rollout.Hash `json:"release"`               // the release that the user sees; see StillAbout
+	Verb        rollout.Verb `json:"verb"`
+	Release     rollout.Hash `json:"release"`               // that the user saw; see StillAbout
 	Reason      string       `json:"reason,omitempty"`      // for "hold", "abort", "undo"
 	Full        bool         `json:"full,omitempty"`        // for "promote": open all gates and skip the remaining weights
 	Through     string       `json:"through,omitempty"`     // for "promote": the last step to pass, by name or by number from 1
@@ -30,7 +30,7 @@ type Action struct {
 	Off         bool         `json:"off,omitempty"`         // for "hold": end the hold
 }
 
-// StillAbout returns an error if a.Release is not current.
+// StillAbout returns an error if a.Release is outdated.
 func (a Action) StillAbout(in strategies.Input) error {
 	if now := about(in, a.Verb); a.Release != now {
 		return fmt.Errorf("the page shows release %q, but the current release is %q; reload the page", a.Release, now)
@@ -96,7 +96,7 @@ func (t Target) Decide(in strategies.Input, a Action) (Change, error) {
 	}
 	if p := d.promotion; p != nil && p.Decision != rollout.Promote && p.Decision != rollout.Restart && p.At == "" &&
 		in.State.Spent != "" {
-		p.At = rollout.Second(in.Now).Format(time.RFC3339) // a file equal to the spent file has no effect
+		p.At = rollout.Second(in.Now).Format(time.RFC3339) // a file that equals the spent file has no effect
 	}
 	about := in.State
 	if r := strategies.Coming(in); r != nil {
@@ -140,7 +140,8 @@ func decide(in strategies.Input, a Action) (decision, error) {
 	return decision{}, fmt.Errorf("there is no verb %q", a.Verb)
 }
 
-// promoteFully opens all gates. In a hold for adoption or renaming, the head replaces the running version.
+// promoteFully opens all gates. In a hold for adoption or renaming, the version at the head replaces the running
+// version.
 func promoteFully(in strategies.Input) (decision, error) {
 	d := decision{subject: "Promote " + in.App.Name + " fully"}
 	h, coming := in.State.Held, strategies.Coming(in)
@@ -169,7 +170,8 @@ func promoteFully(in strategies.Input) (decision, error) {
 	return d, nil
 }
 
-// adoptAnyway adopts the app from another controller. If full, the head replaces a running version that Git lacks.
+// adoptAnyway adopts the app from another controller. If full is true, the head may replace a running version that is
+// not in Git.
 func adoptAnyway(in strategies.Input, full bool) (decision, error) {
 	if h := in.State.Held; h == nil || h.Reason != rollout.HeldForeign || in.Head.Render == nil {
 		return decision{}, errors.New("it is not held for objects that another controller owns")
@@ -184,7 +186,7 @@ func adoptAnyway(in strategies.Input, full bool) (decision, error) {
 		then: "gitrollout takes over the app's objects from the other controller; " + watchHint(in.App.Name)}, nil
 }
 
-// promoteGate opens the shut gates, or else ends the current step's wait.
+// promoteGate opens the shut gates. If none is shut, it ends the current step's wait.
 func promoteGate(in strategies.Input) (decision, error) {
 	if _, err := inFlight(in); err != nil {
 		return decision{}, err
@@ -198,7 +200,7 @@ func promoteGate(in strategies.Input) (decision, error) {
 	case key != nil:
 		return promoted(in, key), nil
 	case strategies.IsOpen(in):
-		return promoted(in, in.Promotion), nil // already opens the gates
+		return promoted(in, in.Promotion), nil
 	case early != nil:
 		return promoted(in, early), nil
 	default:
@@ -360,10 +362,10 @@ func retry(in strategies.Input) (decision, error) {
 	case !rejected:
 		return decision{}, errors.New("nothing to try again: the version in Git was not rejected")
 	}
-	// A second retry's file must differ from the first.
+	// A second retry's file must differ from the first file, so it has the time.
 	p := &rollout.Promotion{Release: hash, Decision: rollout.Retry, At: rollout.Second(in.Now).Format(time.RFC3339)}
 	if was := in.Promotion; was != nil && was.Release == hash && was.Commit != "" && !was.Barred {
-		p.Through, p.Commit = was.Through, was.Commit // the file is also the app's approval in its stage
+		p.Through, p.Commit = was.Through, was.Commit // the file is also the approval for its stage
 	}
 	return decision{promotion: p, subject: fmt.Sprintf("Retry release %s of %s", hash, in.App.Name),
 		then: in.App.Name + " " + again + "; " + watchHint(in.App.Name)}, nil

@@ -10,22 +10,22 @@ import (
 
 // Change is one commit to make.
 type Change struct {
-	App     string            // if requested by a user
-	Branch  string            // short name
+	App     string // if a user requested the change
+	Branch  string
 	Edits   map[string][]byte // nil deletes the file
 	Message string
 	When    time.Time
 	Subject string // for example "Promote shop past step 2"
 	Effect  string
-	uses    []string // of the version that an undo restores
+	uses    []string // files of the version that an undo restores
 
-	Again func() (Change, error) // builds the change after another user's push; nil if edits depend on no other files
+	Again func() (Change, error) // repeats the work on a new head; nil if edits depend on no other files
 }
 
-// Target is the destination of a Change.
+// Target names the cluster and the branch that a Change is for.
 type Target struct {
 	Cluster string
-	Branch  string // users' branch
+	Branch  string
 }
 
 func (t Target) promotion(app string, p *rollout.Promotion, s rollout.State, when time.Time) (Change, error) {
@@ -50,10 +50,11 @@ func releaseLine(r *rollout.Release, what string) string {
 	return fmt.Sprintf("Release %s of %s by %s%s:\n%s", r.Hash, rollout.ShortID(r.Commit), r.Author, what, r.Subject)
 }
 
-// Promotion proposes to open gates. Its time is the newest step's start, so that equal proposals give equal commits.
+// Promotion proposes to open gates. Its time is the start of the newest step, so that equal proposals give equal
+// commits.
 func Promotion(cluster string, s rollout.State, key *rollout.Promotion) Change {
 	about := rollout.State{APIVersion: s.APIVersion}
-	o, _ := Target{Cluster: cluster}.promotion(s.App, key, about, time.Time{}) // encoding texts never fails
+	o, _ := Target{Cluster: cluster}.promotion(s.App, key, about, time.Time{}) // texts can always be encoded
 	o.Branch = rollout.ProposalBranch(rollout.ProposePromotion, cluster, s.App)
 	o.Subject = "Promote " + s.App + " " + upTo(key)
 	var b strings.Builder
@@ -87,8 +88,8 @@ func logged(s rollout.State, why rollout.Rejection) string {
 	return ""
 }
 
-// Revert proposes to revert a rejected release, at the time of the rejection. If canRetry is true, the message says how
-// to retry.
+// Revert proposes to revert a rejected release. The commit has the rejection's time. If canRetry is true, its message
+// says how to retry.
 func Revert(cluster string, s rollout.State, rejection rollout.Rejection, canRetry bool, v Reversion) Change {
 	o := Change{
 		Branch: rollout.ProposalBranch(rollout.ProposeRevert, cluster, s.App), Edits: v.Edits, When: rejection.At,

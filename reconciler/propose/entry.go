@@ -34,14 +34,14 @@ func Entry(cluster string, in strategies.Input) Change {
 		Edits: map[string][]byte{}, Subject: fmt.Sprintf("Let %s into stage %s", in.App.Name, in.Stage.Name)}
 	for c, version := range e.Versions {
 		file := rollout.PromotionPath(c, in.App.Name)
-		o.Edits[file], _ = entryOf(version, e.Commit.ID).For(in.State).Encode() // encoding texts never fails
+		o.Edits[file], _ = entryOf(version, e.Commit.ID).For(in.State).Encode() // texts can always be encoded
 	}
 	o.Message = fmt.Sprintf("%s\n\nCommit %s by %s:\n%s\n\nMerge this commit to let the change into %s.\n", o.Subject,
 		e.Commit.Short(), e.Commit.Author, e.Commit.Subject, strings.Join(slices.Sorted(maps.Keys(e.Versions)), ", "))
 	return o
 }
 
-// Awaits returns the commit whose approval an app lacks, or "". p is the head's promotion file, or nil.
+// Awaits returns the commit whose approval an app lacks, or "". p is the app's promotion file, or nil.
 func Awaits(s *rollout.State, p *rollout.Promotion) string {
 	h := s.Held
 	if !h.Is(rollout.HeldStage) || !strings.HasSuffix(h.Message, " promote "+s.App+" --through "+rollout.ThroughEntry) ||
@@ -51,7 +51,7 @@ func Awaits(s *rollout.State, p *rollout.Promotion) string {
 	return h.Commit
 }
 
-// BranchOf returns the branch of an app's proposal, which may be a joint branch.
+// BranchOf returns the branch of an app's proposal. It may be a joint branch.
 func BranchOf(kind rollout.ProposalKind, cluster string, in strategies.Input, proposals map[string]string) string {
 	own, commit := rollout.ProposalBranch(kind, cluster, in.App.Name), Awaits(&in.State, in.Promotion)
 	if kind == rollout.ProposePromotion && commit != "" && proposals[own] == "" {

@@ -9,10 +9,10 @@ import (
 
 // Wanted holds a state's proposals.
 type Wanted struct {
-	Promotion *rollout.Promotion // nil if no gate is shut
-	Gate      int                // furthest shut gate
-	Revert    bool               // the head may have the rejected release
-	Unknown   bool               // it is not known whether an approval is wanted
+	Promotion *rollout.Promotion
+	Gate      int // last shut gate
+	Revert    bool
+	Unknown   bool // unknown whether an approval is wanted
 }
 
 // WantedBy returns an app's proposals.
@@ -30,12 +30,12 @@ func WantedBy(in strategies.Input) Wanted {
 	return w
 }
 
-// Plan decides the next step for a proposal.
+// Plan has the facts for a proposal's next step.
 type Plan struct {
 	Existing string         // the branch's commit, or ""
-	Wanted   *Change        // nil for none
+	Wanted   *Change        // nil if the state wants none
 	IsNew    bool           // this transition is the reason
-	IsKept   bool           // a forge may be merging the unwanted branch
+	IsKept   bool           // a forge may be merging the branch
 	Merge    *rollout.Merge // of the branch into the head; nil if unreadable
 }
 
@@ -44,12 +44,12 @@ type Step int
 
 const (
 	Leave Step = iota
-	Push       // create or replace
+	Push
 	Delete
 )
 
-// Calculate returns the next step and its reason. Only a new reason restores a proposal that a user deleted. An equal
-// mergeable proposal stays, because forges dismiss approvals when a branch moves.
+// Calculate returns the next step and its reason. Only a new transition restores a proposal that a user deleted. An
+// equal, mergeable proposal stays, because forges dismiss approvals when a branch moves.
 func (p Plan) Calculate() (Step, string) {
 	switch {
 	case p.Wanted == nil && (p.Existing == "" || p.IsKept):

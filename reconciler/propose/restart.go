@@ -9,7 +9,7 @@ import (
 	"gitrollout.dev/gitrollout/strategies"
 )
 
-// restart needs no release in flight. It keeps a promotion file for a coming release.
+// restart fails during a release, and if the promotion file is for a coming release.
 func restart(in strategies.Input) (decision, error) {
 	s, coming := in.State, strategies.Coming(in)
 	text, _ := strategies.Restarting(in)

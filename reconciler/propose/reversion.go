@@ -20,15 +20,15 @@ type Tree interface {
 
 // Reversion restores an app's files from an older commit.
 type Reversion struct {
-	Edits   map[string][]byte // at the head, by path; nil deletes the file
+	Edits   map[string][]byte // by path; nil deletes the file
 	Sharers []string          // other apps with an edited file
-	Outside []string          // edited files outside the app's folder
-	Others  []rollout.Commit  // other reverted commits, oldest first; see Trace
-	Late    bool              // an Other is newer than the release, or the history is unknown
-	Resized []string          // changes of replicas that are in no file and may be undone
+	Outside []string          // outside the app's folder
+	Others  []rollout.Commit  // also reverted, oldest first; see Trace
+	Late    bool              // one of Others is newer than the release, or the history is unknown
+	Resized []string          // changes of replicas that the edits may undo
 
 	path   string
-	uses   []string // files of the older render
+	uses   []string // of the older render
 	scaled bool     // replicas have changed since the older commit
 }
 
@@ -38,8 +38,8 @@ type Snapshot interface {
 	Commit() rollout.Commit
 }
 
-// Trace finds the other reverted commits, except changes of replicas. "line" has the commits from the older commit to
-// the head, both included, or none if unknown.
+// Trace finds the other commits that v reverts, except commits that change only replicas. "line" has the commits from
+// the older commit to the head, both included, or none if they are unknown.
 func Trace[S Snapshot](v Reversion, line []S, release string) (Reversion, error) {
 	v.Late = len(line) == 0
 	isNewer := !slices.ContainsFunc(line, func(s S) bool { return s.Commit().ID == release })
@@ -61,8 +61,8 @@ func Trace[S Snapshot](v Reversion, line []S, release string) (Reversion, error)
 	return v, nil
 }
 
-// NewReversion restores an app from commit old, but keeps the replicas at head. from and to are the app's renders at
-// head and old; all has all renders at head. It fails for an unreadable file or a changed entry of the app.
+// NewReversion restores an app from commit old, but keeps the replicas at head. "from" is the app's render at head, and
+// "to" at old. "all" has all renders at head. A changed entry of the app in config.yaml is an error.
 func NewReversion(head, old Tree, from, to *rollout.Render, all []*rollout.Render) (Reversion, error) {
 	v := Reversion{path: from.App.Path, uses: to.Files}
 	isOther, err := isConfigured(head, from, to)
@@ -103,8 +103,8 @@ func NewReversion(head, old Tree, from, to *rollout.Render, all []*rollout.Rende
 	return v, nil
 }
 
-// isConfigured reports whether the app's entry in config.yaml has another renderer, or another value for a used
-// variable.
+// isConfigured reports whether the app's entry has another renderer, or another value for a variable in the app's
+// files.
 func isConfigured(head Tree, from, to *rollout.Render) (bool, error) {
 	now, then := from.App, to.App
 	if now.Helm != then.Helm || now.Plain != then.Plain || now.Directory != then.Directory ||
@@ -134,13 +134,13 @@ func isConfigured(head Tree, from, to *rollout.Render) (bool, error) {
 	return false, nil
 }
 
-// Shared reports possible effects on other apps.
+// Shared reports whether other apps may change.
 func (v Reversion) Shared() bool { return len(v.Sharers)+len(v.Outside) > 0 }
 
-// IsDoubtful reports a reversion for review, because it may revert more than a release.
+// IsDoubtful reports whether users must review v, because it may revert more than the release.
 func (v Reversion) IsDoubtful() bool { return v.Shared() || v.Late || len(v.Resized) > 0 }
 
-// Caution returns a commit message's warnings.
+// Caution returns the warnings for the commit message.
 func (v Reversion) Caution() string {
 	text := ""
 	if len(v.Sharers) > 0 {
@@ -164,10 +164,10 @@ func (v Reversion) Caution() string {
 
 // comparison restores files but keeps the replicas at head, because releases do not include scaling.
 type comparison struct {
-	from, to string                // app's folders
+	from, to string
 	scaled   map[[2]int64][]string // objects, by replicas at the older commit and at head
 	kept     map[[2]int64]int
-	any      bool // unknown renders: each match may be replicas
+	any      bool // unknown renders: each match counts as replicas
 }
 
 func comparing(from, to *rollout.Render) *comparison {
@@ -190,8 +190,8 @@ func comparing(from, to *rollout.Render) *comparison {
 	return c
 }
 
-// differing returns the edits from "from" to "to". After a rename of the folder, the replicas come from the same file
-// in the present folder.
+// differing returns the edits from "from" to "to". After a rename of the folder, the replicas come from the file in the
+// new folder.
 func (c *comparison) differing(from, to Tree, paths []string) (map[string][]byte, error) {
 	edits := map[string][]byte{}
 	for _, path := range slices.Compact(slices.Sorted(slices.Values(paths))) {
@@ -231,7 +231,7 @@ func (c *comparison) differing(from, to Tree, paths []string) (map[string][]byte
 	return edits, nil
 }
 
-// Replicas in manifests, patches, chart values, JSON patches (RFC 6902) and kustomizations.
+// These patterns find replicas in manifests, patches, chart values, JSON patches (RFC 6902) and kustomizations.
 const (
 	sizes     = `\b(?:replicas|replicaCount|(?:min|max)Replicas|(?:min|max|idle)ReplicaCount)`
 	ofAField  = sizes + `"? *: *[0-9]+\b`
@@ -245,8 +245,8 @@ var (
 	counts  = regexp.MustCompile(ofAField + "|" + ofAnEntry + `|\bcount"? *: *[0-9]+\b`)
 )
 
-// keep finds a number by its place (see place), because lines may move. A number without a place in the present file
-// keeps its old value.
+// keep returns a file's old content with the present replicas. It finds a number by its surroundings (see place),
+// because lines may move.
 func (c *comparison) keep(path string, then, now []byte) []byte {
 	number := numbers
 	if strings.HasPrefix(path[strings.LastIndex(path, "/")+1:], "kustomization.") {
@@ -257,7 +257,7 @@ func (c *comparison) keep(path string, then, now []byte) []byte {
 		where := place(now, at)
 		has[where] = append(has[where], now[at[0]:at[1]])
 	}
-	out, end := []byte{}, 0 // not nil, which would delete the file
+	out, end := []byte{}, 0 // nil would delete the file
 	for _, at := range number.FindAllIndex(then, -1) {
 		where, was := place(then, at), then[at[0]:at[1]]
 		out = append(out, then[end:at[0]]...)
@@ -273,8 +273,8 @@ func (c *comparison) keep(path string, then, now []byte) []byte {
 	return append(out, then[end:]...)
 }
 
-// place describes a number's position by its line's start, the parent line, the document's kind and a name. A name
-// directly after the number wins, or else the last name before. Digits in lines become "#".
+// place describes where a number is: the start of its line, the parent line, the document's kind, and the name after
+// the number or, if there is none, the last name before. Digits become "#".
 func place(content []byte, at []int) string {
 	doc := content[max(0, bytes.LastIndex(content[:at[0]], []byte("\n---"))):at[0]]
 	lines := strings.Split(string(doc), "\n")

@@ -10,11 +10,11 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// maxSubject is a usual limit, in characters.
+// maxSubject is in characters.
 const maxSubject = 72
 
-// Together joins changes of several apps into one commit. It fails if a change edits a file that another app needs with
-// a different content.
+// Together joins changes of several apps into one commit. It fails if two changes give one file different contents, or
+// a change edits a file that another app needs.
 func (t Target) Together(a Action, all []Change) (Change, error) {
 	if len(all) == 1 {
 		return all[0], nil
@@ -73,7 +73,7 @@ func subjectOf(a Action, apps []string, most int) string {
 	return text
 }
 
-// joined returns a branch name's last part. App names do not contain its "+".
+// joined returns the last part of a branch name. No app name contains its "+".
 func joined(apps []string) string {
 	const most = 100 // bytes; a file name has at most 255
 	all := strings.Join(apps, "+")

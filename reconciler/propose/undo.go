@@ -52,13 +52,13 @@ func Back(s rollout.State, hash rollout.Hash, recorded func() ([]Version, error)
 	return Version{}, fmt.Errorf("%s; name a commit with --to", what)
 }
 
-// UndoSubject returns the first words of an undo's subject, by which the reconciler recognizes undos.
+// UndoSubject returns the first words of an undo's subject. The reconciler recognizes an undo by these words.
 func UndoSubject(s rollout.State) string {
 	what := rollout.ShortID(s.Source)
 	switch {
 	case s.Release != nil:
 		what = string(s.Release.Hash)
-	case s.Phase == rollout.Degraded: // the head is to be reverted to the stable version
+	case s.Phase == rollout.Degraded:
 		what = "the rejected version"
 	case s.Stable != nil:
 		what = string(s.Stable.Hash)

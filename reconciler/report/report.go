@@ -18,7 +18,7 @@ type Report struct {
 	Gone   []string
 
 	Problem *string // after a poll: Git's error and all invalid input; "" without a problem, nil without a poll
-	Staged  bool    // with Problem: there is a fleet.yaml
+	Staged  bool    // fleet.yaml exists
 }
 
 // App is the result of one app's pass.
@@ -27,7 +27,7 @@ type App struct {
 	Before    rollout.State    // record before the pass
 	Input     strategies.Input // State is the record after the pass
 	Decision  strategies.Decision
-	Happened  bool              // recorded or applied as a rollback
+	Happened  bool              // recorded, or applied as a rollback
 	Proposals map[string]string // commits by branch
 	Err       error
 }
@@ -46,17 +46,18 @@ func (a App) Note() (reason string, warning bool) {
 type Shown struct {
 	Forge   rollout.Forge
 	Updates []rollout.ForgeUpdate
-	// Resume is true after a start or for a new forge: Branches has all proposals, Updates current states.
+	// Resume is true after a start or for a new forge. Then Branches lists all proposals, and Updates has the current
+	// states.
 	Resume   bool
 	Branches []string
 }
 
 // Stats counts the work of all passes.
 type Stats struct {
-	Passes  int // single apps, and calls of RunOnce
+	Passes  int // of single apps, and calls of RunOnce
 	Commits int // on the state branch
 	Decided int // passes with a decision
-	Lost    int // pushes after another writer's
+	Lost    int // pushes that another writer preceded
 }
 
 // Part names a part of a pass, for metrics and traces.
@@ -72,6 +73,6 @@ const (
 	PartApply  Part = "apply"
 )
 
-// Tracer returns a part's context, and a function to call once with the part's error. app is "" for parts of several
-// apps. Several goroutines call Tracer.
+// Tracer returns a part's context, and a function to call once with the part's error. If a part handles several apps,
+// app is "". Several goroutines call Tracer.
 type Tracer func(ctx context.Context, part Part, app string) (context.Context, func(error))

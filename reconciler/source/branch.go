@@ -21,18 +21,18 @@ type Snapshot interface {
 type Branch struct {
 	Cluster      string
 	Tree         Snapshot
-	Config       *rollout.Config      // in force: this commit's, or else the last readable one
-	Freeze       *rollout.Freeze      // or nil
-	Fleet        *rollout.Fleet       // or nil
-	Unstaged     error                // why fleet.yaml is unusable and no app takes a change
+	Config       *rollout.Config // in force: this commit's, or the last readable one
+	Freeze       *rollout.Freeze
+	Fleet        *rollout.Fleet
+	Unstaged     error                // why fleet.yaml is unusable; no app follows a change then
 	Apps         []rollout.App        // sorted by name
-	InvalidNames []render.InvalidName // cannot be apps
+	InvalidNames []render.InvalidName // of folders that cannot be apps
 	Policy       *rollout.Policy      // in force, or nil
-	Behind       error                // why the commit's configuration is not in force and nothing advances
+	Behind       error                // why the commit's configuration is not in force and no app advances
 }
 
-// Open reads a commit. If its configuration is invalid, last stays in force, which may be nil. An error means an
-// unreadable commit.
+// Open reads a commit. If its configuration is invalid, last, which may be nil, stays in force. An error means that the
+// commit is unreadable.
 func (r *Reader) Open(tree Snapshot, last *rollout.Config) (*Branch, error) {
 	b := &Branch{Cluster: r.cluster, Tree: tree, Policy: r.Policy.Load()}
 	if b.Config, b.Behind = r.ConfigAt(tree); b.Behind != nil {
@@ -43,7 +43,7 @@ func (r *Reader) Open(tree Snapshot, last *rollout.Config) (*Branch, error) {
 	}
 	if b.Config != nil {
 		var err error
-		was, left := r.opened.Load(), 100_000 // because a few nested Git tree objects can expand to millions
+		was, left := r.opened.Load(), 100_000 // a few nested Git tree objects can expand to millions
 		if tree.Commit().ID != "" && was != nil && was.Config == b.Config && was.Policy == b.Policy &&
 			render.HasSameNames(was.Tree, tree, "", &left) { // only commits have Git's ids
 			b.Apps, b.InvalidNames = was.Apps, was.InvalidNames
@@ -61,7 +61,7 @@ func (r *Reader) Open(tree Snapshot, last *rollout.Config) (*Branch, error) {
 	}
 	freeze, err := ReadFreeze(tree, r.cluster)
 	switch {
-	case rollout.IsInvalid(err): // freeze all apps: the file was meant to freeze some
+	case rollout.IsInvalid(err): // the file was meant to freeze some apps, so freeze all
 		freeze = rollout.Unreadable(err)
 	case err != nil:
 		return nil, err
@@ -86,10 +86,10 @@ func (b *Branch) WithProject(app rollout.App) rollout.App {
 	return app
 }
 
-// AnyAuthor, as the path of a promoters' file, permits all authors of commits.
+// AnyAuthor, in place of a path, permits every author of a commit.
 const AnyAuthor = "*"
 
-// Promoters returns the path of the promoters' file of an app's project, or "". Without a file, AnyAuthor means that
+// Promoters returns the path of the promoters' file of an app's project, or "". Without a file, it returns AnyAuthor if
 // the project bars some authors.
 func (b *Branch) Promoters(app string) string {
 	project, _ := b.Policy.ProjectOf(app)
@@ -116,8 +116,8 @@ func (b *Branch) Stage() *rollout.Stage {
 	return nil
 }
 
-// Removed returns a removed app's error. Its objects stay, because a typo in a glob must not stop a service. Each
-// "empty" app, without objects, may be the app's new name.
+// Removed returns a removed app's error. The app's objects stay, because a typo in a glob must not stop a service. Each
+// app in "empty" has no objects, and may be the new name.
 func (b *Branch) Removed(a rollout.App, empty ...string) *rollout.InvalidError {
 	if e, found, err := b.Tree.Lookup(a.Path); err == nil && found && e.Kind == rollout.Symlink {
 		return render.LinkedApp(a.Path)
@@ -133,7 +133,8 @@ func (b *Branch) Removed(a rollout.App, empty ...string) *rollout.InvalidError {
 	}
 }
 
-// Prunes reports whether a removed app's objects are deleted: its folder is gone, and a glob with "prune" matches.
+// Prunes reports whether gitrollout deletes a removed app's objects: its folder is gone, and a glob with "prune"
+// matches.
 func (b *Branch) Prunes(a rollout.App) bool {
 	_, found, err := b.Tree.Lookup(a.Path)
 	return !found && err == nil && slices.ContainsFunc(b.Config.Apps, func(glob rollout.AppGlob) bool {
@@ -145,16 +146,17 @@ func (b *Branch) Prunes(a rollout.App) bool {
 type Promotion struct {
 	Path string             // "" without a file
 	ID   string             // blob id, or ""
-	File *rollout.Promotion // or nil
+	File *rollout.Promotion // nil if unusable
 	Err  error              // of the file
-	By   rollout.Commit     // commit that wrote the file; zero if unknown
+	By   rollout.Commit     // wrote the file; zero if unknown
 }
 
-// Promotion reads an app's promotion file, or its former names' files: a decision outlives a rename.
+// Promotion reads an app's promotion file or, if there is none, a former name's file, because decisions stay valid
+// after a rename.
 func (b *Branch) Promotion(app rollout.App) Promotion {
 	for _, name := range append([]string{app.Name}, strings.Fields(app.Formerly)...) {
 		if name != app.Name && slices.ContainsFunc(b.Apps, func(a rollout.App) bool { return a.Name == name }) {
-			continue // belongs to another app
+			continue // the file belongs to another app
 		}
 		p := b.promotionAt(rollout.PromotionPath(b.Cluster, name))
 		if p == (Promotion{}) {

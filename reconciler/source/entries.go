@@ -14,28 +14,28 @@ import (
 	"gitrollout.dev/gitrollout/strategies/cohort"
 )
 
-// Entries decides which apps may take the shared changes of one head, only by Git and time. Call Forget before the
+// Entries decides which apps may take the shared changes of one head, from Git and the time. Call Forget before the
 // first use.
 type Entries struct {
 	Branch *Branch
 	Record func(app string) rollout.State
 	Head   func(app rollout.App) (head strategies.Head, ready bool)
-	Files  func(app string) []string  // of the newest render, sorted; also of apps that Git no longer lists
+	Files  func(app string) []string  // sorted, of the newest render, even if Git no longer lists the app
 	ReadBy func(file string) []string // the apps with the file in Files
-	// Reads reports whether Files lacks apps, because an app is not rendered yet at this head or, if that fails, as
-	// recorded.
+	// Reads reports whether Files still lacks an app's files. They come from the render at this head or, if that fails,
+	// at the recorded commit.
 	Reads func() bool
-	// Render returns an app's render of a commit, if it is ready.
+	// Render returns an app's render of a commit.
 	Render func(app rollout.App, commit string) (*rollout.Render, error)
-	// Tree returns a commit. The error wraps ErrNotReady during the commit's fetch.
+	// Tree returns a commit. While the commit is being fetched, the error wraps ErrNotReady.
 	Tree func(commit string) (rollout.Tree, error)
 
-	ids     map[string]map[string]string // contents by commit and file
+	ids     map[string]map[string]string // by commit and file
 	changes map[string]*cohort.Change    // by waiting app; see Forget
 	members map[string]cohort.Member
 }
 
-// Forget drops the answers after a change of records or renders.
+// Forget drops the answers, after a change of records or renders.
 func (e *Entries) Forget() {
 	e.changes, e.members = map[string]*cohort.Change{}, map[string]cohort.Member{}
 	if e.ids == nil {
@@ -91,7 +91,7 @@ func (e *Entries) Of(app rollout.App, s rollout.State, head strategies.Head, p *
 	case slices.ContainsFunc(changed, isForeign) && e.Reads():
 		return nil, fmt.Errorf("the other apps at commit %s: %w", e.Branch.Tree.Commit().Short(), ErrNotReady)
 	}
-	// An app whose shared files return to earlier content is also a member of the awaited change.
+	// Waiting also returns a change if the app's shared files return to earlier content.
 	shared := slices.DeleteFunc(changed, func(file string) bool { return !isShared(file) })
 	returns, err := e.returns(app.Name, s, shared)
 	if err != nil || returns || len(shared) == 0 { // needs no record of another app
@@ -107,14 +107,14 @@ func (e *Entries) Of(app rollout.App, s rollout.State, head strategies.Head, p *
 	return &entry, nil
 }
 
-// isBack reports whether a head's version was rejected, or is an earlier stable version.
+// isBack reports whether the version at the head was rejected before, or is an earlier stable version.
 func isBack(s rollout.State, head *rollout.Render) bool {
 	h := head.Release()
 	_, rejected := s.IsRejected(h)
 	return rejected || h != "" && slices.Contains(s.Verified, h) && (s.Stable == nil || s.Stable.Hash != h)
 }
 
-// changesOnlyVersion reports whether all objects but staged workloads are the same.
+// changesOnlyVersion reports whether only workloads that are released in steps differ.
 func changesOnlyVersion(was, head *rollout.Render) bool {
 	a, b := was.ByRef(), head.ByRef()
 	for _, spec := range slices.Concat(was.Specs, head.Specs) {
@@ -199,7 +199,7 @@ func (e *Entries) waiting(m *cohort.Member, app rollout.App, s rollout.State) {
 	}
 }
 
-// returns reports whether shared files are as before the app's last entry. Then their content has run in the app.
+// returns reports whether the shared files are as before the app's last shared change, so that the app has run them.
 func (e *Entries) returns(app string, s rollout.State, shared []string) (bool, error) {
 	if s.Entered == nil || len(shared) == 0 {
 		return false, nil
@@ -208,7 +208,7 @@ func (e *Entries) returns(app string, s rollout.State, shared []string) (bool, e
 	return len(before) == len(shared), err
 }
 
-// had returns the files that are equal at a commit and the head. A missing commit has none.
+// had returns the files that are equal at a commit and the head. If the commit is missing, had returns none.
 func (e *Entries) had(app, commit string, files []string) (same []string, err error) {
 	others, err := e.differing(app, commit)
 	if isGone(err) {
@@ -243,7 +243,7 @@ func (e *Entries) Readers(file string) []string { return e.ReadBy(file) }
 
 // ID implements cohort.World.
 func (e *Entries) ID(file string) string {
-	id, _ := e.idAt(e.Branch.Tree.Commit().ID, file) // read before
+	id, _ := e.idAt(e.Branch.Tree.Commit().ID, file) // read before, so without an error
 	return id
 }
 

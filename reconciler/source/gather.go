@@ -14,13 +14,13 @@ import (
 	"gitrollout.dev/gitrollout/strategies/workloads"
 )
 
-// Gatherer collects a decision's input. Callers have different RenderAt functions.
+// Gatherer collects a decision's input.
 type Gatherer struct {
 	// RenderAt returns an error that wraps ErrNotReady until the render is done.
 	RenderAt func(ctx context.Context, app rollout.App, commit string) (*rollout.Render, error)
 	// Observe is reconciler.Observer's Observe, or nil for an empty observation.
 	Observe func(app string, workloads []rollout.Workload, routes []rollout.Ref) rollout.Observed
-	// Know gets kinds of workloads that only some clusters serve, before Observe. May be nil.
+	// Know is called before Observe, with the kinds of workloads that only some clusters serve. May be nil.
 	Know func(kinds []rollout.Partitioned)
 }
 
@@ -28,8 +28,8 @@ type Gatherer struct {
 var ErrNotReady = errors.New("is still being read")
 
 // Gather returns an app's decision input. It observes the cluster last, because reading commits takes time. While the
-// recorded commit is being read, the error is ErrNotReady, and only Source is missing. For an unavailable recorded
-// commit, Source and the error are nil, and the app follows the head.
+// recorded commit is being read, the error wraps ErrNotReady, and only Source is missing. If that commit is
+// unavailable, Source and the error are nil, and the app follows the head.
 func (g Gatherer) Gather(ctx context.Context, a App, now time.Time) (in strategies.Input, err error) {
 	in = strategies.Input{
 		Now: now, App: a.State.Named(a.App), Head: a.Head, State: a.State, Promotion: a.Promotion, Calendar: a.Calendar,
@@ -64,7 +64,7 @@ func (g Gatherer) Look(in *strategies.Input) {
 	}
 }
 
-// Desired returns the cluster's desired objects, with the routing applied at "applied".
+// Desired returns the cluster's desired objects. The routing was applied at "applied".
 func (g Gatherer) Desired(ctx context.Context, in strategies.Input, applied time.Time) ([]rollout.Object, error) {
 	s := in.State
 	source, err := g.RenderAt(ctx, in.App, s.Source)
@@ -74,7 +74,7 @@ func (g Gatherer) Desired(ctx context.Context, in strategies.Input, applied time
 	view := workloads.View{Now: in.Now, Applied: applied, Source: source, Observed: in.Observed}
 	switch {
 	case !strategies.NeedsStable(s, view):
-	case s.Stable != nil && source.Release() == s.Stable.Hash: // older pods exist
+	case s.Stable != nil && source.Release() == s.Stable.Hash:
 		view.Stable = source
 	default:
 		if view.Stable, err = g.RenderAt(ctx, in.App, s.Stable.Commit); err != nil {

@@ -8,15 +8,15 @@ import (
 	"gitrollout.dev/gitrollout/strategies"
 )
 
-// Jobs reads and creates Jobs: EnsureJob creates none if begun is set.
+// Jobs reads and creates Jobs. If begun is set, EnsureJob creates no Job.
 type Jobs interface {
 	EnsureJob(ctx context.Context, object map[string]any, annotation string, begun bool) (rollout.JobState, error)
 }
 
-// Applied omits the hook Jobs.
+// Applied returns a render's objects without the hook Jobs.
 func Applied(r *rollout.Render) []rollout.Object { return hook.Without(r.Objects) }
 
-// LookAtHooks reads running hooks' Jobs, except unreadable Jobs.
+// LookAtHooks reads the Jobs of running hooks. It omits unreadable Jobs.
 func LookAtHooks(ctx context.Context, in *strategies.Input, cluster Jobs) {
 	for _, run := range in.State.Hooks {
 		if run.Phase != rollout.HookRunning {

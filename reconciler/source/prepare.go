@@ -18,12 +18,12 @@ type App struct {
 	Calendar  rollout.Calendar
 	State     rollout.State
 	Stage     *rollout.Stage // of the cluster, or nil
-	Entry     *cohort.Entry  // into a shared change at the head; nil if the app needs none
+	Entry     *cohort.Entry  // for a shared change at the head; nil if none is needed
 	Place     *rollout.Place
 }
 
-// Trust holds an app's facts that only the reconciler knows. For the zero value, Prepare takes the reasons of
-// conflicts, cohort waits and ignored promotion files from the record.
+// Trust holds an app's facts that only the reconciler knows. For the zero value, Prepare takes from the record why an
+// app conflicts, waits for a cohort, or ignores its promotion file.
 type Trust struct {
 	IsKnown    bool
 	Refused    *rollout.InvalidError // why the newest commit is not followed
@@ -62,9 +62,9 @@ func Prepare(b *Branch, app rollout.App, s rollout.State, head strategies.Head, 
 		head.Commit, head.Err = p.By, p.Err
 	case t.Unapproved != nil:
 		head.Commit, head.Err = p.By, t.Unapproved
-	case head.Render == nil && t.Unknown != nil: // otherwise an outdated render stays, for a possible rollback
+	case head.Render == nil && t.Unknown != nil: // otherwise an outdated render stays for a rollback
 		head.Err = t.Unknown
-	case head.Render != nil && (s.Stable == nil || head.Render.Release() != s.Stable.Hash): // a rollback is no release
+	case head.Render != nil && (s.Stable == nil || head.Render.Release() != s.Stable.Hash): // a rollback begins no release
 		head.Err = policy.CheckAuthor(b.Tree, head.Render, head.Render.Commit.Author, b.Policy)
 	}
 	if head.Err != nil {
@@ -82,7 +82,7 @@ func Prepare(b *Branch, app rollout.App, s rollout.State, head strategies.Head, 
 	return a
 }
 
-// awaited returns the condition that lets a change into the cluster's stage, or "".
+// awaited returns the condition under which a change may enter the cluster's stage, or "".
 func awaited(b *Branch) string {
 	switch i := b.Fleet.StageOf(b.Cluster); {
 	case i > 0:
@@ -93,19 +93,18 @@ func awaited(b *Branch) string {
 	return ""
 }
 
-// mayTryOlder reports whether an app may have an older commit than the head in flight, or may have rejected such a
-// commit.
+// mayTryOlder reports whether an app may be releasing, or may have rejected, a commit older than the head.
 func mayTryOlder(s rollout.State, head *rollout.Render) bool {
 	isDegraded := s.Phase == rollout.Degraded && s.Held == nil && s.Stable != nil
 	return s.Release != nil || isDegraded && s.Stable.Hash != head.Release()
 }
 
 func idOf(b *Branch, file string) string {
-	entry, _, _ := b.Tree.Lookup(file) // without an id, views show no place
+	entry, _, _ := b.Tree.Lookup(file) // without an id, pages show no place
 	return rollout.ShortID(entry.ID)
 }
 
-// recordedEntry returns the record's wait for a cohort at this head, or nil.
+// recordedEntry returns the recorded wait for a cohort or stage at this head, or nil.
 func recordedEntry(b *Branch, s rollout.State, head strategies.Head, p *rollout.Promotion) *cohort.Entry {
 	h := s.Held
 	isStaged := h.Is(rollout.HeldStage, rollout.HeldFleet)
@@ -116,14 +115,14 @@ func recordedEntry(b *Branch, s rollout.State, head strategies.Head, p *rollout.
 	e := &cohort.Entry{Waits: waits, Hold: waits, Commit: rollout.Commit{ID: h.Commit, Author: h.Author},
 		Release: head.Render.Version(), Asks: h.Is(rollout.HeldShared)}
 	switch words := strings.Fields(what); {
-	case isStaged: // perhaps of an older commit than the head
+	case isStaged: // may be of an older commit
 		if e.Held = h.Reason; len(words) > 1 && words[0] == "release" {
 			e.Release = rollout.Hash(words[1])
 		}
 	case h.Commit != head.Commit.ID && !strings.HasPrefix(what, "release "+string(e.Release)+" "):
-		return nil // a newer head, unread by the reconciler
+		return nil // the reconciler has not read this head yet
 	default:
-		_, _ = fmt.Sscanf(waits, "cohort %d of %d", &e.Cohort, &e.Of) // as in cohort.Entry
+		_, _ = fmt.Sscanf(waits, "cohort %d of %d", &e.Cohort, &e.Of) // format of cohort.Entry
 		e.File = strings.TrimSuffix(waits[strings.LastIndex(waits, "(")+1:], ")")
 		e.ID = idOf(b, e.File)
 	}
@@ -131,11 +130,11 @@ func recordedEntry(b *Branch, s rollout.State, head strategies.Head, p *rollout.
 	return e
 }
 
-// opens reports whether a promotion lets an app take a change, or rejects the change here. Without a commit, a
-// promotion opens only a version that the app lacks.
+// opens reports whether a promotion lets an app take a change, or aborts the change here. A promotion without a commit
+// opens only a version that the app does not have yet.
 func opens(p *rollout.Promotion, s rollout.State, version rollout.Hash, commit string) bool {
 	isOf := func(r *rollout.Release) bool { return r != nil && r.Hash == version }
-	isNew := !isOf(s.Release) && !isOf(s.Stable) // else an abort rejects nothing
+	isNew := !isOf(s.Release) && !isOf(s.Stable) // otherwise an abort rejects nothing
 	isIt := func() bool { return p.Commit == "" && isNew || p.Commit == commit && p.At != "" }
 	return p.Says(rollout.Abort, version) && isNew && s.Release == nil && s.Stable != nil ||
 		p.Says(rollout.Promote, version) && p.Digest != s.Spent && isIt() &&

@@ -15,7 +15,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// Renderer renders an app at a commit. For equal files, renders differ only in Commit.
+// Renderer renders an app at a commit. If the files of two commits are equal, their renders differ only in Commit.
 type Renderer interface {
 	Render(tree rollout.Tree, app rollout.App, commit rollout.Commit) (*rollout.Render, error)
 }
@@ -26,13 +26,13 @@ type Reader struct {
 
 	cluster  string
 	renderer Renderer
-	own      string                 // no app may write there; default rollout.OwnNamespace
-	within   []string               // in scope; default all
-	opened   atomic.Pointer[Branch] // last one, or nil
+	own      string   // no app may write there; default rollout.OwnNamespace
+	within   []string // in scope; default all
+	opened   atomic.Pointer[Branch]
 
 	mu      sync.Mutex
 	configs map[string]*rollout.Config // by blob id
-	of      struct {                   // see Listed
+	of      struct {                   // cache of Listed
 		commit string
 		apps   []rollout.App
 	}
@@ -51,7 +51,7 @@ func (r *Reader) In(own string, within []string) *Reader {
 
 const maxConfigs = 50
 
-// ConfigAt caches configurations. A missing or invalid configuration is an InvalidError.
+// ConfigAt caches configurations. If the configuration is missing or invalid, the error is an InvalidError.
 func (r *Reader) ConfigAt(tree rollout.Tree) (*rollout.Config, error) {
 	file := rollout.ConfigPath(r.cluster)
 	entry, found, err := tree.Lookup(file)
@@ -84,8 +84,8 @@ func (r *Reader) ConfigAt(tree rollout.Tree) (*rollout.Config, error) {
 	return config, nil
 }
 
-// AppAt returns an app with a commit's settings, so that older commits stay readable after a folder moves. The present
-// limits and decryption stay. An unlisted app stays unchanged.
+// AppAt returns an app with a commit's settings, so that older commits stay readable after a folder moves. Limits and
+// decryption stay as they are now. An unlisted app stays unchanged.
 func (r *Reader) AppAt(tree Snapshot, now rollout.App) rollout.App {
 	config, err := r.ConfigAt(tree)
 	if err != nil {
@@ -114,8 +114,8 @@ func (r *Reader) AppAt(tree Snapshot, now rollout.App) rollout.App {
 	return now
 }
 
-// inFolder serves commits without a readable configuration. Without the present folder, it tries sibling folders with
-// former names.
+// inFolder finds an app's folder without a readable configuration. If the present folder is missing, it tries sibling
+// folders with former names.
 func inFolder(tree Snapshot, now rollout.App) rollout.App {
 	for _, name := range append([]string{path.Base(now.Path)}, strings.Fields(now.Formerly)...) {
 		at := path.Join(path.Dir(now.Path), name)
@@ -132,7 +132,7 @@ func (r *Reader) Render(tree Snapshot, now rollout.App) (*rollout.Render, error)
 	return r.renderer.Render(tree, r.AppAt(tree, now), tree.Commit())
 }
 
-// RenderHead renders an app at the head. A forbidden object is an InvalidError.
+// RenderHead renders an app at the head. If an object is forbidden, the error is an InvalidError.
 func (r *Reader) RenderHead(tree Snapshot, app rollout.App) (*rollout.Render, error) {
 	built, err := r.renderer.Render(tree, app, tree.Commit())
 	if err == nil {
@@ -153,8 +153,8 @@ func (r *Reader) allow(tree Snapshot, built *rollout.Render) error {
 	return policy.Allow(tree, built, rollout.ConfigPath(r.cluster), r.own, r.Policy.Load())
 }
 
-// IsSameHead reports whether RenderHead at a newer head returns an allowed render again. It needs neither a build nor
-// the policy.
+// IsSameHead reports whether RenderHead at a newer head would return the same render as was. It needs neither a build
+// nor the policy.
 func (r *Reader) IsSameHead(tree Snapshot, was *rollout.Render) bool {
 	f, remembers := r.renderer.(interface {
 		IsSame(tree rollout.Tree, was *rollout.Render) bool

@@ -8,8 +8,8 @@ import (
 	"gitrollout.dev/gitrollout/strategies"
 )
 
-// StartOver returns the edits that let another cluster use a state branch: a new UID and epoch in cluster.yaml. It
-// calls tell with each app's result.
+// StartOver returns the edits that let another cluster use a state branch: a new UID and epoch in cluster.yaml. For
+// each app, it calls tell with the result.
 func StartOver(
 	tree rollout.Tree, at rollout.Cluster, apps []string, now time.Time, tell func(app, what string),
 ) (map[string][]byte, error) {

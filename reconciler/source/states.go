@@ -16,7 +16,7 @@ type States struct {
 	Cluster *rollout.Cluster // owner; nil without cluster.yaml
 }
 
-// ReadStates lists state files, or none if tree is nil. An invalid cluster.yaml gives an InvalidError.
+// ReadStates lists state files, or none if tree is nil. If cluster.yaml is invalid, the error is an InvalidError.
 func ReadStates(tree Snapshot) (*States, error) {
 	s := &States{tree: tree, files: map[string]string{}}
 	if tree == nil {
@@ -44,8 +44,8 @@ func ReadStates(tree Snapshot) (*States, error) {
 	return s, nil
 }
 
-// ReadCluster returns a state branch's owner, or nil without cluster.yaml. It refuses a commit on the users' branch,
-// such as a proposal, which gitrollout has signed too.
+// ReadCluster returns a state branch's owner, or nil without cluster.yaml. It refuses a commit with the users' files,
+// such as a proposal, which gitrollout may have signed.
 func ReadCluster(tree rollout.Tree) (*rollout.Cluster, error) {
 	data, found, err := ReadFile(tree, rollout.ClusterPath)
 	if err != nil || !found {
