@@ -16,7 +16,7 @@ import (
 	"gitrollout.dev/gitrollout/views/terminal"
 )
 
-// Change returns an action's change on an app. check may refuse the change, and may be nil.
+// Change returns the change that an action makes. check, if set, may refuse the change.
 func (w *Session) Change(ctx context.Context, name string, a propose.Action, check func(strategies.Input) error) (
 	o propose.Change, err error,
 ) {
@@ -41,7 +41,7 @@ func (w *Session) Change(ctx context.Context, name string, a propose.Action, che
 	return o, nil
 }
 
-// Sharing returns all apps that wait for the same shared changes as the named apps.
+// Sharing returns all apps that wait for the named apps' shared changes.
 func Sharing(ctx context.Context, w *Session, names []string) (all []string, err error) {
 	l, err := w.Listing(ctx, nil, w.Now())
 	for _, name := range names {
@@ -67,8 +67,8 @@ func (w *Session) Push(ctx context.Context, who rollout.Identity, o propose.Chan
 	case o.Branch != w.Branch:
 		return w.pushProposal(ctx, who, o)
 	}
-	// Newer commits on the branch do no harm, because the edits name hashes.
-	decided := o // from the last attempt; another attempt may find the same head
+	// Newer commits do no harm, because the edited files name release hashes.
+	decided := o // of the last attempt; the next may find the same head
 	id, err := w.Repo.CommitToBranch(ctx, o.Branch, func(now *git.Snapshot) (rollout.Update, error) {
 		if id := now.Commit().ID; o.Again != nil && id != w.Tip.Tree.Commit().ID {
 			err := w.At(ctx, id)
@@ -94,13 +94,12 @@ func (w *Session) Push(ctx context.Context, who rollout.Identity, o propose.Chan
 	return w.warned(said), nil
 }
 
-// These constants limit the search for a signed commit, and the commits in the error.
 const (
 	mostUnsigned = 1000
 	mostListed   = 20
 )
 
-// mayBuildOn refuses an unsigned head, because a signed commit on top would approve the head.
+// mayBuildOn refuses an unsigned head, because a signed commit on top would make the head trusted.
 func (w *Session) mayBuildOn(ctx context.Context, head *git.Snapshot) error {
 	if w.Signers == nil || head.Commit().ID == "" {
 		return nil

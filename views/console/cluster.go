@@ -9,11 +9,11 @@ import (
 	"gitrollout.dev/gitrollout/views/status"
 )
 
-// ClusterView lists apps from the cluster, without Git.
+// ClusterView lists apps from the cluster alone.
 type ClusterView struct {
 	Client *cluster.Client
 	Name   string // name in Git; "" for every name
-	Why    string // why data from Git is missing
+	Why    string // why the view has no data from Git
 }
 
 // Refresh does nothing: watches keep Client current.

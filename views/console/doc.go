@@ -1,2 +1,2 @@
-// Package console is a user's Session for commands and dashboard.
+// Package console has the Session of commands and the dashboard, which reads and changes apps.
 package console

@@ -22,10 +22,10 @@ const lookEvery = 5 * time.Second
 type fleetView struct {
 	sync.Mutex
 	status.Fleet
-	tag      string // Fleet's second result
+	tag      string // ETag that Fleet returns
 	looked   time.Time
 	read     string // heads in Fleet; "" if a record may become readable without a new head
-	commit   string // the commit of stages and branches
+	commit   string // commit of stages and branches
 	stages   *rollout.Fleet
 	branches []*source.Branch             // by cluster
 	heads    map[string]map[string]string // by repository and branch
@@ -33,7 +33,7 @@ type fleetView struct {
 	names    []string
 }
 
-// Fleet reads fleet.yaml and all state branches, for dashboard.Options.Fleet. Later calls parse only changed records.
+// Fleet reads fleet.yaml and all state branches. Later calls parse only changed records.
 func (r *Records) Fleet(ctx context.Context) (status.Fleet, string, error) {
 	v, repo, now := &r.fleet, r.Repo.Beside(), r.Now()
 	v.Lock()
@@ -81,7 +81,7 @@ func (v *fleetView) open(tree source.Snapshot) error {
 }
 
 func (r *Records) readFleet(ctx context.Context, repo *git.Repo, now time.Time) error {
-	v, heads, broken := &r.fleet, map[string]map[string]string{}, map[string]error{} // by repository
+	v, heads, broken := &r.fleet, map[string]map[string]string{}, map[string]error{}
 	for _, b := range v.branches {
 		if c := b.Config; c != nil {
 			if heads[c.StateRepo] == nil {
@@ -142,7 +142,7 @@ func (r *Records) recordsOf(
 	return c
 }
 
-// statesOf has no records after an error.
+// statesOf returns a cluster's records. With an error, it returns no records.
 func (r *Records) statesOf(
 	ctx context.Context, repo *git.Repo, b *source.Branch, broken map[string]error,
 ) (*source.States, error) {

@@ -43,7 +43,8 @@ func (w *Session) History(ctx context.Context, app string, limit, depth int) (st
 	return h, nil
 }
 
-// nameAuthors sets authors and subjects that the record lacks, such as for a version rejected before its release.
+// nameAuthors sets authors and subjects that the record lacks, such as of a version that was rejected before its
+// release.
 func (w *Session) nameAuthors(ctx context.Context, releases []status.Past) {
 	var commits []string
 	for _, p := range releases {
@@ -51,7 +52,7 @@ func (w *Session) nameAuthors(ctx context.Context, releases []status.Past) {
 			commits = append(commits, p.Commit)
 		}
 	}
-	_, _ = w.Repo.Bring(ctx, commits) // releases of unreadable commits have no author
+	_, _ = w.Repo.Bring(ctx, commits)
 	for i, p := range releases {
 		if s, held := w.Repo.Held(p.Commit); held && p.Author == "" {
 			releases[i].Author, releases[i].Subject = s.Commit().Author, s.Commit().Subject
@@ -59,7 +60,7 @@ func (w *Session) nameAuthors(ctx context.Context, releases []status.Past) {
 	}
 }
 
-// Events returns an app's newest release together with the cluster's events.
+// Events returns an app's newest release, with the cluster's events among its transitions.
 func Events(ctx context.Context, w *Session, app string) (status.History, error) {
 	h, err := w.History(ctx, app, 1, 10*historyDepth)
 	s, invalid := w.States.Of(app)
@@ -71,13 +72,13 @@ func Events(ctx context.Context, w *Session, app string) (status.History, error)
 	}
 	p := &h.Releases[0]
 	since := p.Started
-	if len(p.Transitions) > 0 { // hooks may precede the release
+	if len(p.Transitions) > 0 { // hooks may run before the release
 		since = rollout.Soonest(since, p.Transitions[0].At)
 	}
 	own := titlesOf(s, w.Client.Observe(app, s.Workloads(), nil))
 	for _, namespace := range Namespaces(map[string]rollout.App{app: w.Apps[app]}, w.States) {
 		if w.Within != nil && !slices.Contains(w.Within, namespace) {
-			continue // Note says which namespaces are read
+			continue
 		}
 		events, err := cluster.EventsOf(ctx, w.Client, namespace, since)
 		if err != nil {
@@ -105,7 +106,7 @@ func isIn(own map[string]bool, title string) bool {
 	return own[title] || own[title[:strings.LastIndex(title, "-")+1]]
 }
 
-// titlesOf returns the titles of objects, ReplicaSets and hook Jobs. Pods may be deleted already, so the title "Pod
+// titlesOf returns the titles of an app's objects, ReplicaSets and hook Jobs. Pods may be deleted already, so "Pod
 // shop/web-" is a prefix.
 func titlesOf(s rollout.State, seen rollout.Observed) map[string]bool {
 	own := map[string]bool{}
@@ -114,7 +115,7 @@ func titlesOf(s rollout.State, seen rollout.Observed) map[string]bool {
 	}
 	for _, ref := range s.Inventory {
 		own[ref.Kind+" "+ref.Namespace+"/"+ref.Name] = true
-		if _, is := rollout.WorkloadOf(ref); is { // a Service's name may begin the names of other apps' pods
+		if _, is := rollout.WorkloadOf(ref); is { // a Service's name may begin another app's pod's name
 			add(ref.Kind, ref.Namespace, ref.Name)
 		}
 	}

@@ -14,7 +14,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// edited is a commit's tree with edited files, and the original Commit.
+// edited is a commit's tree with edited files. Commit returns the original commit.
 type edited struct {
 	rollout.Tree
 	commit rollout.Commit
@@ -74,8 +74,8 @@ func SetImages(w *Session, name string, orders []images.Order, branch string) (p
 	return o, nil
 }
 
-// reached returns the other apps that an edited tree changes, in all clusters. unread has a line for each invalid
-// configuration.
+// reached returns the other apps that an edited tree changes, in all clusters. unread has a warning for each cluster
+// whose configuration is invalid.
 func reached(w *Session, tree rollout.Tree, app string) (all []string, unread string, err error) {
 	if tree == rollout.Tree(w.Tip.Tree) {
 		return nil, "", nil

@@ -34,10 +34,10 @@ func (w *Session) Listing(ctx context.Context, args []string, now time.Time) (st
 	errs := make([]error, len(apps))
 	source.Each(len(apps), maxWorkers, func(i int) { l.Apps[i], errs[i] = w.look(ctx, apps[i], now) })
 	l.SetChanges()
-	if text := w.Warning(); text != "" && len(args) > 0 { // the view of one app shows no note of the listing
+	if text := w.Warning(); text != "" && len(args) > 0 { // "get NAME" shows no note of the listing
 		l.Apps[0].Warnings = append(slices.Clone(l.Apps[0].Warnings), text)
 	}
-	if slices.Contains(errs, nil) { // if an app can be read, the other apps' rows show errors
+	if slices.Contains(errs, nil) { // the rows of the other apps show errors
 		return l, nil
 	}
 	return l, errors.Join(errs...)
@@ -107,14 +107,14 @@ func (w *Session) status(ctx context.Context, app rollout.App, now time.Time) (a
 	return a, nil
 }
 
-// Polling describes the commit that was read, and the reconciler's interval.
+// Polling names the commit that was read and the reconciler's interval.
 func Polling(w *Session) string {
 	return fmt.Sprintf("%s is at %s, and the reconciler reads Git every %s", w.Branch, rollout.ShortID(w.Heads.Main),
 		w.Config().Interval)
 }
 
-// isUnseen reports whether the newest commit would change the recorded commit or release. If pods are not observed, it
-// returns false.
+// isUnseen reports whether the newest commit would change the recorded commit or release. If a release is in flight and
+// pods are not observed, it returns false.
 func isUnseen(in strategies.Input) bool {
 	if in.State.Release != nil && (in.Observed.Workloads == nil || len(in.Observed.Unread) > 0) {
 		return false
@@ -140,7 +140,8 @@ func (w *Session) proposals(ctx context.Context, in strategies.Input) map[string
 	return all
 }
 
-// restores reports whether a merge restores stable. If the two cannot be compared, any merge without conflicts counts.
+// restores reports whether a merge restores the stable version. If the versions cannot be compared, any merge without
+// conflicts counts.
 func (w *Session) restores(ctx context.Context, in strategies.Input, m rollout.Merge) bool {
 	if !propose.WantedBy(in).Revert || in.State.Stable == nil || in.Head.Render == nil {
 		return m.Clean
@@ -159,7 +160,7 @@ func (w *Session) Desired(ctx context.Context, app rollout.App, in strategies.In
 	return w.marked(app, objects), err
 }
 
-// WithState returns the objects of "gitrollout render --with-state". The note tells which facts are not observed, and
+// WithState returns the objects of "gitrollout render --with-state". The note says which facts are not observed, and
 // why.
 func WithState(ctx context.Context, w *Session, app rollout.App, now time.Time) (
 	objects []rollout.Object, note string, err error,

@@ -12,7 +12,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// Record commits edits to the state branch. change returns the edits, and is called at each attempt.
+// Record commits edits to the state branch. Each attempt calls change for the edits.
 func (w *Session) Record(
 	ctx context.Context, subject string, change func(*git.Snapshot) (map[string][]byte, error),
 ) (id string, err error) {
@@ -24,8 +24,8 @@ func (w *Session) Record(
 	})
 }
 
-// Repaired checks an app's record on the state branch, or in the commit from. The result has a new checksum, and a
-// serial above the cluster's. If the record is valid, and neither from nor sign is set, the result is nil.
+// Repaired returns an app's record with a new checksum, and with a serial above the cluster's. It reads the record in
+// the commit "from" or, if from is "", on the state branch. A valid record there gives nil, unless sign is set.
 func (w *Session) Repaired(ctx context.Context, app, from string, sign bool) (*rollout.State, []byte, error) {
 	path := rollout.StatePath(app)
 	tree := w.State
@@ -62,7 +62,7 @@ func (w *Session) Repaired(ctx context.Context, app, from string, sign bool) (*r
 
 const removeWithin = 3 * time.Minute
 
-// Remove deletes workloads first, then the objects that pods use.
+// Remove deletes workloads first, and then the objects that their pods use.
 func (w *Session) Remove(ctx context.Context, app string, refs []rollout.Ref) error {
 	ctx, stop := context.WithTimeout(ctx, removeWithin)
 	defer stop()

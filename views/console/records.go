@@ -22,12 +22,12 @@ import (
 	"gitrollout.dev/gitrollout/views/terminal"
 )
 
-// Records reads Git for the dashboard. It pushes actions over its own connection (Repo.Beside), so that the reconciler
-// does not wait.
+// Records reads Git for the dashboard. It pushes over its own connection (Repo.Beside), so that the reconciler does not
+// wait.
 type Records struct {
 	Options          // Repo is the reconciler's mirror
 	Only    string   // the app that Fleet reads; "" for all
-	Session *Session // read by all methods but Fleet; nil for Git's newest commits at each call
+	Session *Session // for all methods but Fleet; if nil, each call reads Git's newest commits
 	// Believe and BelievePeer check state branches for Fleet, as in reconciler.Options.
 	Believe     func(head source.Snapshot) error
 	BelievePeer func(cluster string, head source.Snapshot) error
@@ -36,12 +36,12 @@ type Records struct {
 
 	mu     sync.Mutex
 	world  *Session        // nil before the first open
-	client *cluster.Client // if nil, why has the reason
-	within []string        // for Session.Within
+	client *cluster.Client // if nil, why says why
+	within []string        // sets Session.Within
 	why    string
 }
 
-// Watch sets the cluster's client. If client is nil, why is the reason. If within is not nil, only these namespaces are
+// Watch sets the cluster's client. If client is nil, why is the reason. If within is not nil, only its namespaces are
 // read.
 func (r *Records) Watch(client *cluster.Client, within []string, why string) {
 	r.mu.Lock()
@@ -81,7 +81,7 @@ func (r *Records) open(ctx context.Context) (*Session, error) {
 		Apps: w.Apps, reader: w.reader}, nil
 }
 
-// Diff implements dashboard.Records. It compares stable with the version in flight or rejected.
+// Diff implements dashboard.Records. It compares the stable version with the release in flight or the rejected version.
 func (r *Records) Diff(ctx context.Context, name string) (dashboard.Diff, error) {
 	w, err := r.open(ctx)
 	if err != nil {
@@ -97,7 +97,7 @@ func (r *Records) Diff(ctx context.Context, name string) (dashboard.Diff, error)
 	}
 	release := state.Release
 	if head := w.Head(app); release == nil && state.Phase == rollout.Degraded && head.Render != nil {
-		// The newest commit may change only other apps.
+		// The newest commit may have changed only other apps.
 		if r, is := state.IsRejected(head.Render.Release()); is {
 			release = &rollout.Release{Commit: r.Commit}
 		}
@@ -140,7 +140,7 @@ func (r *Records) Objects(ctx context.Context, name string) (d dashboard.Diff, e
 	if err != nil {
 		return d, err
 	}
-	w.Client, w.Within, w.Note = r.watched() // other methods use only Git
+	w.Client, w.Within, w.Note = r.watched()
 	objects, note, err := WithState(ctx, w, app, w.Now())
 	d.Note = note
 	for _, o := range objects {
@@ -160,7 +160,7 @@ func (r *Records) History(ctx context.Context, name string) (dashboard.History, 
 	pages := forge.PagesOf(w.Config().Forge, w.Repo.Remote().String())
 	h := dashboard.History{Links: dashboard.Links{
 		Commit: pages.Commit("{}"),
-		// Pull has escaped the braces of {}.
+		// Pull has escaped {}.
 		Branch: strings.ReplaceAll(pages.Pull(w.Branch, "{}"), url.QueryEscape("{}"), "{}"),
 	}}
 	if w.Heads.State == "" {
@@ -180,7 +180,7 @@ const (
 	logTime  = 15 * time.Second
 )
 
-// Pod implements dashboard.Records. It has this process's rights in the cluster.
+// Pod implements dashboard.Records. It uses this process's rights in the cluster.
 func (r *Records) Pod(ctx context.Context, p status.VersionPod) (d dashboard.Pod) {
 	client, _, why := r.watched()
 	unseen := func(err error) {
@@ -221,7 +221,7 @@ func (r *Records) Pod(ctx context.Context, p status.VersionPod) (d dashboard.Pod
 	return d
 }
 
-// Act implements dashboard.Actor. It refuses an action if the release is no longer the one that the user saw.
+// Act implements dashboard.Actor. It refuses an action if the user saw another release.
 func (r *Records) Act(ctx context.Context, who dashboard.Person, app string, a propose.Action) (string, error) {
 	w, err := r.open(ctx)
 	if err != nil {

@@ -28,26 +28,26 @@ type Options struct {
 	Own      string // gitrollout's, to which no app may write; or ""
 	Now      func() time.Time
 	Command  func(line string) string // adds the current flags to a suggested command
-	// Detail reads an app's commits even if no decision needs these. It is slow for many apps.
+	// Detail reads an app's commits even if no decision needs these. This is slow for many apps.
 	Detail bool
 
-	Signers  git.Verifier // verifies the parent of a new commit; nil: not verified
+	Signers  git.Verifier // verifies the parent of a new commit; may be nil
 	Unsigned string       // last line of the error about unsigned commits
 }
 
-// Session is a user's view of both branches and, with Client, the cluster.
+// Session is a user's view of both branches and, if Client is set, of the cluster.
 type Session struct {
 	Options
 	Heads  rollout.Heads
-	Tip    *source.Branch  // the users' newest commit
+	Tip    *source.Branch  // newest commit of the users' branch
 	State  source.Snapshot // nil without a state branch
 	States *source.States
 	UID    string                 // the cluster's, on the state branch; "" if not recorded
-	Apps   map[string]rollout.App // by name; also apps that have only a record
+	Apps   map[string]rollout.App // by name; includes apps that have only a record
 
-	Client *cluster.Client // or nil
-	Within []string        // readable namespaces; nil: all
-	Note   string          // for users: why the cluster is not fully read
+	Client *cluster.Client
+	Within []string // readable namespaces; nil means all
+	Note   string   // for users: why the cluster is not fully read
 
 	reader  *source.Reader
 	mu      sync.Mutex
@@ -90,11 +90,11 @@ func (w *Session) Refresh(ctx context.Context) (changed bool, err error) {
 	if err := w.At(ctx, heads.Main); err != nil {
 		return true, err
 	}
-	w.Heads = heads // set last, so that after a cancellation the next Refresh reads these commits
+	w.Heads = heads // set last, because a cancelled Refresh is repeated
 	return true, nil
 }
 
-// At sets Tip to a commit, and Apps to the apps in this commit and on the state branch.
+// At sets Tip to a commit, and Apps to the apps of this commit and of the state branch.
 func (w *Session) At(ctx context.Context, commit string) error {
 	tree, err := w.Repo.Snapshot(ctx, commit)
 	if err != nil {
@@ -159,7 +159,7 @@ func (w *Session) Selected(args []string) ([]rollout.App, error) {
 	return []rollout.App{app}, err
 }
 
-// Namespaces returns the sorted namespaces in entries and records, without "*" patterns.
+// Namespaces returns the sorted namespaces of apps' entries and records. "*" patterns are omitted.
 func Namespaces(apps map[string]rollout.App, states *source.States) (all []string) {
 	for name, app := range apps {
 		state, _ := states.Of(name) // the error is reported elsewhere
@@ -213,13 +213,13 @@ func (w *Session) Input(ctx context.Context, app rollout.App, now time.Time) (in
 	}
 	head := w.Head(app)
 	if h := s.Held; w.Detail && h != nil && head.Render != nil && promotion.Err == nil {
-		at, err := w.RenderAt(ctx, app, h.Commit) // the commit that changed the app
+		at, err := w.RenderAt(ctx, app, h.Commit) // this commit changed the app
 		if err == nil && at.Digest == head.Render.Digest {
 			head.Commit, head.Render = at.Commit, at
 		}
 	}
 	a := source.Prepare(w.Tip, app, s, head, promotion, source.Trust{})
-	// A head that is held or rejected is not applied, so the recorded commits are needed.
+	// While the head is held or rejected, the app stays at recorded commits, so their renders are needed.
 	needed := w.Detail || s.Release != nil || s.Held != nil || s.Phase == rollout.Degraded || a.Head.Render == nil
 	var failed error
 	in, err = w.gatherer(ctx, a.Head.Render, needed, &failed).Gather(ctx, a, now)
@@ -229,8 +229,8 @@ func (w *Session) Input(ctx context.Context, app rollout.App, now time.Time) (in
 
 var errNotNeeded = errors.New("is not needed")
 
-// gatherer renders only head, unless needed is set. *failed gets errors of Git and the cluster, except for a missing or
-// invalid commit.
+// gatherer renders only head, unless needed is true. *failed gets errors of Git and the cluster, except for a missing
+// or invalid commit.
 func (w *Session) gatherer(ctx context.Context, head *rollout.Render, needed bool, failed *error) (g source.Gatherer) {
 	g.RenderAt = func(ctx context.Context, app rollout.App, commit string) (*rollout.Render, error) {
 		switch {
@@ -264,7 +264,7 @@ func (w *Session) gatherer(ctx context.Context, head *rollout.Render, needed boo
 	return g
 }
 
-// Head returns the app's render at the users' branch.
+// Head returns the app's render at the newest commit.
 func (w *Session) Head(app rollout.App) strategies.Head {
 	commit := w.Tip.Tree.Commit()
 	if _, listed := w.Tip.Find(app.Name); !listed {

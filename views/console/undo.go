@@ -22,7 +22,7 @@ type Undo struct {
 	Depth  int // maximum number of state commits to read
 }
 
-// UndoOrder returns the proposal to undo a release. If it has no edits, Effect says why.
+// UndoOrder returns the proposal to undo a release. If the proposal has no edits, its Effect says why.
 func (w *Session) UndoOrder(ctx context.Context, name string, u Undo) (o propose.Change, err error) {
 	app, err := w.App(name)
 	if err != nil {
@@ -89,14 +89,14 @@ func (b undoing) order(ctx context.Context, to propose.Version, reason string) (
 	}
 	from := b.Head(b.app)
 	if from.Render == nil {
-		// The head does not render, so the app's files are unknown. Restore all files of the older render.
+		// The head cannot be rendered, so the app's files are unknown. Restore all files of the older render.
 		from.Render = &rollout.Render{App: b.app}
 	}
 	before, err := b.reader.Render(old, b.app)
 	if err != nil {
 		return propose.Change{}, fmt.Errorf("%s as of %s: %w", b.app.Path, rollout.ShortID(to.Commit), err)
 	}
-	var all []*rollout.Render // of apps that render at the branch's newest commit
+	var all []*rollout.Render // at the newest commit
 	for _, name := range b.Names() {
 		if r := b.Head(b.Apps[name]).Render; r != nil {
 			all = append(all, r)
@@ -139,7 +139,7 @@ func (w *Session) pushProposal(ctx context.Context, who rollout.Identity, o prop
 		said += "  " + page + "\n"
 	}
 	said += "  " + fmt.Sprintf(propose.MergeCommand, o.Branch)
-	if strings.Contains(o.Branch, "+") { // the reconciler never removes a branch of several apps
+	if strings.Contains(o.Branch, "+") { // the reconciler never removes a branch for several apps
 		said += " && git push --delete origin " + o.Branch
 	}
 	return w.warned(said), nil

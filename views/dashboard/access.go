@@ -19,7 +19,7 @@ import (
 // Access is the file with users' rights. Each check reads it, so changes take effect at once.
 type Access struct{ File string }
 
-// rules are the file of rights (docs/dashboard.md).
+// rules is the content of the file of rights (docs/dashboard.md).
 type rules struct {
 	APIVersion string       `json:"apiVersion"`
 	Kind       string       `json:"kind"`
@@ -29,7 +29,7 @@ type rules struct {
 
 type right struct {
 	Apps  []string       `json:"apps"`  // patterns; * matches any characters
-	Verbs []rollout.Verb `json:"verbs"` // from propose.Verbs
+	Verbs []rollout.Verb `json:"verbs"` // see propose.Verbs
 }
 
 type personRule struct {
@@ -53,7 +53,7 @@ func (a *Access) Check() error {
 	return err
 }
 
-// read refuses unknown fields. Errors are rollout.InvalidErrors or the file system's.
+// read refuses unknown fields. An error is a rollout.InvalidError or comes from the file system.
 func (a *Access) read() (*rules, error) {
 	data, err := os.ReadFile(a.File)
 	if err != nil {
@@ -131,7 +131,7 @@ func NewToken() (token, digest string) {
 	return token, digestOf(token)
 }
 
-// digestOf returns a SHA-256. Long random tokens need no slow password hash.
+// digestOf returns a token's SHA-256. Long random tokens need no slow password hash.
 func digestOf(token string) string { return tokenPrefix + rollout.Digest([]byte(token), sha256.Size) }
 
 // Person is a signed-in user and commit author.
@@ -152,7 +152,7 @@ func (r *rules) byToken(token string) (found Person, is bool) {
 	return found, is
 }
 
-// may returns a user's verbs for an app; none once the token left the file.
+// may returns a user's verbs for an app. A token that is no longer in the file has none.
 func (r *rules) may(p Person, app string) []rollout.Verb {
 	var granted []rollout.Verb
 	for _, rule := range r.People {

@@ -54,7 +54,7 @@ func withoutQueries(all []status.Metric) []status.Metric {
 	return slices.Compact(rollout.Mapped(all, func(m status.Metric) status.Metric { m.Query = ""; return m }))
 }
 
-// forPeople is for data that may contain credentials: users need a right to the app. Errors name the equivalent
+// forPeople serves data that may contain credentials, so users need a right to the app. Errors name the equivalent
 // command, with APP for the app.
 func (s *Server) forPeople(what, command string, answer func(http.ResponseWriter, *http.Request, Detail),
 ) http.HandlerFunc {
@@ -105,13 +105,13 @@ func (s *Server) unknown(w http.ResponseWriter, app string) {
 	fail(w, http.StatusNotFound, text)
 }
 
-// Actor performs users' actions. The page shows text or error.
+// Actor performs users' actions. The page shows the text or the error.
 type Actor interface {
 	Act(ctx context.Context, who Person, app string, a propose.Action) (said string, err error)
 }
 
-// act refuses other sites' requests: ServeHTTP checks Origin, receive the content type, and act compares X-CSRF-Token
-// with the session's token.
+// act refuses other sites' requests. ServeHTTP checks Origin, receive checks the content type, and act compares
+// X-CSRF-Token with the session's token.
 func (s *Server) act(w http.ResponseWriter, r *http.Request) {
 	var a propose.Action
 	rules := s.receive(w, r, &a)

@@ -15,19 +15,19 @@ import (
 	"gitrollout.dev/gitrollout/views/status"
 )
 
-// Board holds the apps' status, and numbers changes for browsers.
+// Board holds the apps' status. It numbers changes, so that browsers can request later ones.
 type Board struct {
 	Cluster string
 	Staged  atomic.Bool // there is a fleet.yaml
-	epoch   string      // random id of this process; others' numbers are invalid
+	epoch   string      // random id of this process; other numbers are invalid
 
 	mu      sync.Mutex
 	number  int64
 	note    string
 	noted   int64
 	apps    map[string]*shown
-	gone    map[string]int64 // number of the removal by app
-	forgot  int64            // removals up to this are not in gone
+	gone    map[string]int64 // number of the removal, by app
+	forgot  int64            // gone lacks removals up to this number
 	changed chan struct{}    // closed at the next change
 }
 
@@ -35,13 +35,13 @@ type shown struct {
 	app         status.App
 	row         row
 	json        []byte
-	number      int64  // of the last change to app
-	rowNumber   int64  // of the last change to row
+	number      int64  // of the last change of app
+	rowNumber   int64  // of the last change of row
 	moves       *moves // nil without samples
 	rowAsBefore []byte
 }
 
-// maxGone limits Board.gone. A browser that may lack a dropped removal gets all apps.
+// maxGone limits Board.gone. A browser that may have missed a dropped removal gets all apps.
 const maxGone = 1000
 
 // NewBoard returns an empty board. The note says why there are no apps yet.
@@ -52,7 +52,7 @@ func NewBoard(cluster, note string) *Board {
 	}
 }
 
-// Show updates apps, removes gone, and sets the note. now is the time of new samples.
+// Show updates apps, removes the apps in gone, and sets the note. now is the time of new samples.
 func (b *Board) Show(now time.Time, note string, apps []status.App, gone []string) (err error) {
 	updates := make([]shown, len(apps))
 	for i, a := range apps {
@@ -132,7 +132,7 @@ func (b *Board) Names() []string {
 	return slices.Sorted(maps.Keys(b.apps))
 }
 
-// Listing returns apps by name, without metric queries.
+// Listing returns the apps by name, without metric queries.
 func (b *Board) Listing() status.Listing {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -146,7 +146,7 @@ func (b *Board) Listing() status.Listing {
 	return l
 }
 
-// Detail is an app page's data.
+// Detail is the data of an app's page.
 type Detail struct {
 	status.App
 	Short   map[string]string   `json:"shortImages"`         // images in short form by version; "" for the newest
@@ -180,10 +180,10 @@ type fleet struct {
 	Apps    []row    `json:"apps"`
 	Gone    []string `json:"gone,omitempty"`
 
-	Changes []status.SharedChange `json:"changes,omitempty"` // all
+	Changes []status.SharedChange `json:"changes,omitempty"`
 }
 
-// since returns changes after a number; all apps if it is outdated or invalid.
+// since returns the changes after a number. If the number is outdated or invalid, it returns all apps.
 func (b *Board) since(number int64) (f fleet, newest int64, whole, news bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

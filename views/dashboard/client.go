@@ -14,7 +14,7 @@ import (
 	"gitrollout.dev/gitrollout/views/status"
 )
 
-// Client reads apps, with measurements that Git lacks, from a reconciler's dashboard.
+// Client reads apps from a reconciler's dashboard, which has measurements that Git lacks.
 type Client struct {
 	base   *url.URL
 	client *http.Client
@@ -30,7 +30,7 @@ const (
 // ErrNoSuchApp is Refresh's error for an unknown app.
 var ErrNoSuchApp = errors.New("there is no such app")
 
-// NewClient returns a Client for the app in args, or for all. Call Refresh before Listing.
+// NewClient returns a Client for the app in args. Call Refresh before Listing.
 func NewClient(address string, args []string) (*Client, error) {
 	base, err := url.Parse(address)
 	if err != nil || (base.Scheme != "http" && base.Scheme != "https") || base.Host == "" {
@@ -64,10 +64,10 @@ func (v *Client) Names(ctx context.Context) ([]string, error) {
 	return rollout.Mapped(l.Apps, func(a status.App) string { return a.App }), err
 }
 
-// Listing returns the last Refresh's data.
+// Listing returns the data of the last Refresh.
 func (v *Client) Listing() status.Listing { return v.seen }
 
-// get ignores unknown fields, which a newer server may send.
+// get ignores unknown fields, because a newer server may send some.
 func (v *Client) get(ctx context.Context, into any, path ...string) error {
 	address := v.base.JoinPath(path...)
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, address.String(), nil)

@@ -1,4 +1,4 @@
-// Package dashboard serves pages and JSON about releases, kept current by server-sent events.
+// Package dashboard serves pages and JSON about releases. Server-sent events keep the pages current.
 package dashboard
 
 import (
@@ -19,30 +19,30 @@ import (
 //go:embed assets
 var embedded embed.FS
 
-// Records reads data that the Board lacks. The page shows errors.
+// Records reads data that the Board lacks. The page shows their errors.
 type Records interface {
 	Diff(ctx context.Context, app string) (Diff, error)
-	Objects(ctx context.Context, app string) (Diff, error) // that should be in the cluster
+	Objects(ctx context.Context, app string) (Diff, error) // desired objects
 	History(ctx context.Context, app string) (History, error)
 	Pod(ctx context.Context, pod status.VersionPod) Pod
 }
 
-// Pod has a pod's events and, if not ready, its logs' last lines.
+// Pod has a pod's events. For an unready pod, it also has the logs' last lines.
 type Pod struct {
 	Events []status.Transition `json:"events,omitempty"`
 	Logs   []Object            `json:"logs,omitempty"`  // by container
-	Notes  []string            `json:"notes,omitempty"` // missing data, with reasons
+	Notes  []string            `json:"notes,omitempty"` // which data is missing, and why
 }
 
 // Diff holds a release's changed objects. Secrets' values are masked.
 type Diff struct {
-	From    string   `json:"from,omitempty"` // the stable commit
+	From    string   `json:"from,omitempty"` // stable commit
 	To      string   `json:"to,omitempty"`   // the release's; "" without comparison
 	Objects []Object `json:"objects"`
-	Note    string   `json:"note,omitempty"` // missing data, with reasons
+	Note    string   `json:"note,omitempty"` // which data is missing, and why
 }
 
-// Object is an object, its change, or a container's log.
+// Object is a Kubernetes object, the change of an object, or a container's log.
 type Object struct {
 	Name string `json:"name"`           // kind and name, or container
 	Verb string `json:"verb,omitempty"` // added, removed or changed
@@ -55,10 +55,10 @@ type History struct {
 	Links Links `json:"links"`
 }
 
-// Links are the forge's URL patterns, or "". {} stands for a commit id or branch.
+// Links are URL patterns of the forge, or "". {} stands for a commit id or branch.
 type Links struct {
 	Commit string `json:"commit,omitempty"`
-	Branch string `json:"branch,omitempty"` // a branch's pull requests
+	Branch string `json:"branch,omitempty"` // pull requests of a branch
 }
 
 // Options configure a Server.
@@ -75,7 +75,7 @@ type Options struct {
 	OIDC   *OIDC   // nil for tokens only
 }
 
-// Server serves pages and API.
+// Server serves the pages and the API.
 type Server struct {
 	Options
 	pages    *template.Template
@@ -83,7 +83,7 @@ type Server struct {
 	sessions *sessions
 	origin   *http.CrossOriginProtection
 	seeing   sync.Mutex
-	seen     func(status.App) status.App // with seeing
+	seen     func(status.App) status.App // locked by seeing
 }
 
 // New returns a Server, an http.Handler.
@@ -99,7 +99,7 @@ func New(o Options) (*Server, error) {
 	s.mux.HandleFunc("GET /apps", s.page("fleet"))
 	s.mux.HandleFunc("GET /apps/{app}", s.page("app"))
 	s.mux.HandleFunc("GET /plain", s.plain)
-	s.mux.Handle("GET /assets/{file}", http.FileServerFS(embedded)) // {file} matches no folder: none is listed
+	s.mux.Handle("GET /assets/{file}", http.FileServerFS(embedded)) // {file} matches no folder, so none is listed
 	s.mux.HandleFunc("GET /api/v1/apps", func(w http.ResponseWriter, _ *http.Request) {
 		send(w, http.StatusOK, s.Board.Listing())
 	})
@@ -130,11 +130,11 @@ func New(o Options) (*Server, error) {
 
 func (s *Server) acts() bool { return s.Actor != nil && s.Access != nil }
 
-// policy is the Content-Security-Policy: files from this server only.
+// policy is the Content-Security-Policy, which permits only files from this server.
 const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; " +
 	"form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
 
-// ServeHTTP sets security headers. Other sites' unsafe requests are refused.
+// ServeHTTP sets security headers, and refuses other sites' unsafe requests.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	h := w.Header()
 	h.Set("Content-Security-Policy", policy)
@@ -154,7 +154,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 func (s *Server) page(name string) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		app, known, staged, page := r.PathValue("app"), s.Board.Names(), s.Board.Staged.Load(), name
-		missing := app != "" && len(known) > 0 && !slices.Contains(known, app) // an empty board may lack apps yet
+		missing := app != "" && len(known) > 0 && !slices.Contains(known, app) // an empty board may be incomplete
 		var near []string
 		if missing {
 			near = rollout.Closest(app, known)
@@ -175,8 +175,8 @@ type view struct {
 	Missing, Staged bool
 	Near            []string
 	Script          string         // "" for none
-	Home, List      string         // addresses of the first page, and of the list of apps
-	Export          map[string]any // nil if live
+	Home, List      string         // of the first page, and of the list of apps
+	Export          map[string]any // nil on a live server
 }
 
 func (s *Server) plain(w http.ResponseWriter, r *http.Request) {
@@ -194,7 +194,7 @@ func (s *Server) plain(w http.ResponseWriter, r *http.Request) {
 
 func (s *Server) render(w http.ResponseWriter, name string, data any) {
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")
-	_ = s.pages.ExecuteTemplate(w, name, data) // fails only if the connection is closed
+	_ = s.pages.ExecuteTemplate(w, name, data)
 }
 
 func send(w http.ResponseWriter, code int, data any) {
@@ -207,7 +207,7 @@ func fail(w http.ResponseWriter, code int, message string) {
 	send(w, code, map[string]string{"error": message})
 }
 
-// sendRead responds with data, or 502 and the error unless the browser cancelled.
+// sendRead responds with data or, after an error, with 502 and the error.
 func sendRead(w http.ResponseWriter, data any, err error) {
 	switch {
 	case err == nil:

@@ -10,9 +10,9 @@ import (
 )
 
 const (
-	// heartbeat separates empty messages, which make proxies keep an idle stream.
+	// heartbeat is the interval of empty messages, so that proxies keep an idle stream.
 	heartbeat = 15 * time.Second
-	// together delays an event, to contain further changes.
+	// together delays an event to collect further changes.
 	together = 100 * time.Millisecond
 	// writeTimeout limits one write to a browser.
 	writeTimeout = 20 * time.Second
@@ -23,8 +23,8 @@ type message struct {
 	data      any
 }
 
-// events streams changes of all apps, or one (?app=NAME). After a reconnection, Last-Event-ID or ?since= selects later
-// changes; without a valid id, all data is sent.
+// events streams the changes of all apps, or of one app (?app=NAME), after the change in Last-Event-ID or ?since=.
+// Without a valid id, it sends all data.
 func (s *Server) events(w http.ResponseWriter, r *http.Request) {
 	name := r.FormValue("app")
 	known := s.Board.parse(r.Header.Get("Last-Event-ID"), r.FormValue("since"))
@@ -103,7 +103,7 @@ func write(w http.ResponseWriter, control *http.ResponseController, now time.Tim
 
 func (b *Board) id(number int64) string { return fmt.Sprintf("%s-%d", b.epoch, number) }
 
-// parse returns the number in the first id of this process, or 0.
+// parse returns the number in the first id that this process made, or 0.
 func (b *Board) parse(ids ...string) int64 {
 	for _, id := range ids {
 		epoch, number, _ := strings.Cut(id, "-")

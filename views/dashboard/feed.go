@@ -26,13 +26,13 @@ type Feed struct {
 	news  chan struct{}
 }
 
-// NewFeed returns a Feed. warn logs errors, fail recovered panics.
+// NewFeed returns a Feed. It logs errors with warn, and panics with fail.
 func NewFeed(board *Board, warn, fail func(what string, facts ...any)) *Feed {
 	return &Feed{board: board, warn: warn, fail: fail, looks: map[string]report.App{}, gone: map[string]bool{},
 		news: make(chan struct{}, 1)}
 }
 
-// Tell queues a report for Run, without delaying the reconciler.
+// Tell queues a report for Run. It does not delay the reconciler.
 func (f *Feed) Tell(r report.Report) {
 	f.mu.Lock()
 	news := len(r.Apps)+len(r.Gone) > 0

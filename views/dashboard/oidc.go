@@ -22,11 +22,11 @@ type OIDC struct {
 	Secret   string   // "" for a public client
 	URL      string   // the dashboard's, in browsers
 	Scopes   []string // besides openid, profile and email
-	// Unverified accepts an email without email_verified: unsafe if users choose their email.
+	// Unverified accepts an email without email_verified. This is unsafe if users can choose their email.
 	Unverified bool
 
 	mu       sync.Mutex
-	provider *oidc.Provider // nil before the metadata is read
+	provider *oidc.Provider
 }
 
 type flow struct {
@@ -40,12 +40,12 @@ const (
 	oidcWait   = 20 * time.Second // for a handler's requests
 )
 
-// setup reads the provider's metadata at the first sign-in: the dashboard starts without the provider.
+// setup reads the provider's metadata at the first sign-in, so the dashboard starts without the provider.
 func (o *OIDC) setup(ctx context.Context) (*oauth2.Config, *oidc.Provider, error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if o.provider == nil {
-		// The provider fetches keys later with this context.
+		// The provider also uses this context later, to fetch keys.
 		p, err := oidc.NewProvider(context.WithoutCancel(ctx), o.Issuer)
 		if err != nil {
 			return nil, nil, fmt.Errorf("the identity provider: %w", err)
@@ -73,7 +73,7 @@ func (s *Server) oidcStart(w http.ResponseWriter, r *http.Request) {
 		fail(w, http.StatusInternalServerError, err.Error())
 		return
 	}
-	// Lax: browsers send no Strict cookie after the provider's redirect.
+	// Browsers send no Strict cookie after the provider's redirect, so this cookie is Lax.
 	http.SetCookie(w, s.sessions.cookie(flowCookie, sealed, flowTime, http.SameSiteLaxMode))
 	http.Redirect(w, r, config.AuthCodeURL(f.State, oidc.Nonce(f.Nonce), oauth2.S256ChallengeOption(f.Verifier)),
 		http.StatusFound)
@@ -105,7 +105,7 @@ func (s *Server) oidcCallback(w http.ResponseWriter, r *http.Request) {
 		fail(w, http.StatusForbidden, err.Error())
 		return
 	}
-	// This page opens the dashboard: browsers send no Strict cookie after a redirect.
+	// Browsers send no Strict cookie after a redirect, so this page opens the dashboard.
 	s.render(w, "signedin.html", view{Cluster: s.Board.Cluster})
 }
 
@@ -134,7 +134,7 @@ func (o *OIDC) person(ctx context.Context, s *Server, f flow, code string) (Pers
 	switch verified, said := claims["email_verified"]; {
 	case email == "":
 		return Person{}, errors.New("the identity provider names no email address, and commits need one")
-	case said && fmt.Sprint(verified) != "true": // some providers send a string
+	case said && fmt.Sprint(verified) != "true": // some providers send it as a string
 		return Person{}, errors.New("the identity provider says that the email address is not verified")
 	case !said && !o.Unverified:
 		return Person{}, errors.New("the identity provider does not say that the email address is verified; " +

@@ -12,20 +12,20 @@ import (
 type row struct {
 	App       string        `json:"app"`
 	Namespace string        `json:"namespace,omitempty"`
-	Images    string        `json:"images,omitempty"` // the newest version's, in short form
+	Images    string        `json:"images,omitempty"` // of the newest version, in short form
 	Phase     rollout.Phase `json:"phase"`
-	Needs     bool          `json:"needs,omitempty"` // needs a user's action
+	Needs     bool          `json:"needs,omitempty"` // a user must act
 	Held      string        `json:"held,omitempty"`  // held, waiting or running hooks; "" if not held
-	Text      string        `json:"text,omitempty"`  // reason of Held, or awaited condition
+	Text      string        `json:"text,omitempty"`  // reason of Held, or the awaited condition
 	Due       *time.Time    `json:"due,omitempty"`
-	Step      int           `json:"step,omitempty"` // of the least advanced workload, from 1; 0 without
+	Step      int           `json:"step,omitempty"` // of the least advanced workload, from 1; 0 without steps
 	Of        int           `json:"of,omitempty"`
 	Name      string        `json:"name,omitempty"`   // of the step; "no steps" for a release without
 	Weight    int           `json:"weight,omitempty"` // desired percent of the new version
-	Real      int           `json:"real,omitempty"`   // actual percent
+	Real      int           `json:"real,omitempty"`   // actual percent of the new version
 	Ready     int           `json:"ready,omitempty"`
 	Replicas  int           `json:"replicas,omitempty"` // desired, of both versions; 0 without the cluster
-	Commit    string        `json:"commit,omitempty"`   // the newest version's, as Subject, Author and Since
+	Commit    string        `json:"commit,omitempty"`   // of the newest version, like Subject, Author and Since
 	Subject   string        `json:"subject,omitempty"`
 	Author    string        `json:"author,omitempty"`
 	Since     time.Time     `json:"since,omitzero"`
@@ -34,7 +34,7 @@ type row struct {
 	Shared *status.Shared `json:"shared,omitempty"`
 }
 
-// maxText limits texts, in characters.
+// maxText is the limit of a text in characters.
 const maxText = 160
 
 func rowOf(a status.App) row {

@@ -19,7 +19,7 @@ type Sample struct {
 	Want   int       `json:"want"`   // desired pods
 }
 
-// Limits for a workload's samples and for apps with samples: about 3 MB.
+// All samples need about 3 MB.
 const (
 	maxSamples = 240
 	maxDrawn   = 200
@@ -31,7 +31,7 @@ type moves struct {
 	of      map[string][]Sample
 }
 
-// add records samples during a release, and a last afterwards. m may be nil.
+// add records samples during a release, and a last sample afterwards. m may be nil.
 func (m *moves) add(now time.Time, a status.App) *moves {
 	moving := a.Release != nil && a.Stable != nil
 	if moving && (m == nil || m.release != a.Release.Hash) {

@@ -17,14 +17,14 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// sessions seals cookies with this process's key: a restart signs out all users.
+// sessions seals cookies with a key of this process, so a restart signs out all users.
 type sessions struct {
 	key    []byte
 	now    func() time.Time
 	secure bool
 
 	mu    sync.Mutex
-	ended map[string]time.Time // expiry by a signed-out session's CSRF token
+	ended map[string]time.Time // expiry of ended sessions, by CSRF token
 }
 
 const sessionTime = 8 * time.Hour
@@ -53,7 +53,7 @@ func (s *sessions) seal(purpose string, data any) (string, error) {
 
 func (s *sessions) mac(purpose, body string) []byte {
 	m := hmac.New(sha256.New, s.key)
-	_, _ = m.Write([]byte(purpose + "\x00" + body)) // never fails
+	_, _ = m.Write([]byte(purpose + "\x00" + body))
 	return m.Sum(nil)
 }
 
@@ -109,8 +109,8 @@ func (s *sessions) cookie(name, value string, age time.Duration, site http.SameS
 		Secure: s.secure, SameSite: site}
 }
 
-// signedIn returns the user of a session cookie or bearer token. A bearer token has a nil session and needs no CSRF
-// check, because other sites cannot make browsers send it.
+// signedIn returns the user of a session cookie or bearer token. For a bearer token, the session is nil. It needs no
+// CSRF check, because other sites cannot make browsers send the token.
 func (s *Server) signedIn(r *http.Request, rules *rules) (p Person, of *session, ok bool) {
 	if token, bearer := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer "); bearer {
 		p, ok = rules.byToken(token)
@@ -128,10 +128,10 @@ type self struct {
 	Name    string         `json:"name,omitempty"` // "" if not signed in
 	Email   string         `json:"email,omitempty"`
 	CSRF    string         `json:"csrf,omitempty"`
-	May     []rollout.Verb `json:"may"` // for ?app=
+	May     []rollout.Verb `json:"may"` // for the app in ?app=
 }
 
-// rules responds with the error and returns nil if the file is invalid.
+// rules returns nil if the file is invalid, and responds with the error.
 func (s *Server) rules(w http.ResponseWriter) *rules {
 	found, err := s.Access.read()
 	if err != nil {
@@ -161,8 +161,8 @@ func (s *Server) me(w http.ResponseWriter, r *http.Request) {
 
 const maxBody = 16 << 10
 
-// receive decodes JSON and returns the rules, or responds with the error and returns nil. It requires JSON's content
-// type, which other sites' forms cannot send.
+// receive decodes JSON and returns the rules. After an error, it responds and returns nil. Other sites' forms cannot
+// send the required content type of JSON.
 func (s *Server) receive(w http.ResponseWriter, r *http.Request, data any) *rules {
 	if kind, _, _ := strings.Cut(r.Header.Get("Content-Type"), ";"); kind != "application/json" {
 		fail(w, http.StatusUnsupportedMediaType, "send application/json")

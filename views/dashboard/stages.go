@@ -13,10 +13,11 @@ import (
 	"gitrollout.dev/gitrollout/views/status"
 )
 
-// maxRecords limits an answer to 180 KB, compressed: 500 apps in 4 clusters.
+// maxRecords limits an answer to 180 KB, compressed (500 apps in 4 clusters).
 const maxRecords = 2000
 
-// showFleet responds with the most urgent apps of all clusters. A page with the newest answer gets no content.
+// showFleet responds with the most urgent apps of all clusters. If the page has the newest answer, the response has no
+// content.
 func (s *Server) showFleet(w http.ResponseWriter, r *http.Request) {
 	if !s.Board.Staged.Load() {
 		fail(w, http.StatusNotFound, rollout.FleetPath+" does not exist, so there are no stages")
@@ -43,8 +44,8 @@ func (s *Server) showFleet(w http.ResponseWriter, r *http.Request) {
 	_ = json.NewEncoder(body).Encode(urgent(f, r.FormValue("q"), maxRecords))
 }
 
-// urgent returns the apps with all words of q, with at most "most" records: first apps that need a user's action, then
-// apps that move or wait.
+// urgent returns apps with all words of q, with at most "most" records. Apps that need a user come first, then apps
+// that move or wait.
 func urgent(f status.Fleet, q string, most int) status.Fleet {
 	ranks, sizes, records := map[string]int{}, map[string]int{}, 0
 	f.Apps = slices.DeleteFunc(slices.Clone(f.Apps), func(a status.FleetApp) bool {

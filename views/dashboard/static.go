@@ -15,7 +15,7 @@ import (
 )
 
 // Export returns pages that need no server, by file: index.html, app-NAME.html for each app and, with stages,
-// apps.html. Their data is for visitors without a sign-in. Ages are as of "at", the time of the commits "of".
+// apps.html. They show only data for visitors without a sign-in. Ages are as of "at", the time of the commits "of".
 func (s *Server) Export(ctx context.Context, of string, at time.Time) (pages map[string][]byte, err error) {
 	pages, staged, list := map[string][]byte{}, s.Board.Staged.Load(), "index.html"
 	add := func(file, name, app string, answers map[string]any) {
@@ -47,9 +47,9 @@ func (s *Server) Export(ctx context.Context, of string, at time.Time) (pages map
 	return pages, err
 }
 
-// inlined returns the files that a live page reads from the server, and a Content-Security-Policy for only these.
+// inlined returns the files that a live page reads, and a Content-Security-Policy that permits only these.
 func inlined(page string) map[string]any {
-	asset := func(name string) []byte { data, _ := embedded.ReadFile("assets/" + name); return data } // it exists
+	asset := func(name string) []byte { data, _ := embedded.ReadFile("assets/" + name); return data }
 	base64 := base64.StdEncoding.EncodeToString
 	hash := func(code []byte) string { sum := sha256.Sum256(code); return " 'sha256-" + base64(sum[:]) + "'; " }
 	style, script, ofFiles := asset("style.css"), []byte(nil), regexp.MustCompile(`(?m)^import [^;]*;\n|^export `)

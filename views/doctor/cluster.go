@@ -27,22 +27,22 @@ import (
 	"gitrollout.dev/gitrollout/rollout/hook"
 )
 
-// oldestKubernetes is the oldest minor version with which make test-skew tests gitrollout.
+// oldestKubernetes is the oldest minor version that make test-skew tests.
 const oldestKubernetes = 30
 
 // App is an app in Git or on the state branch.
 type App struct {
 	Name     string
 	Known    bool            // the app is deployed or adopted, with a recorded commit
-	Render   *rollout.Render // nil if it fails
+	Render   *rollout.Render // nil if the render fails
 	Has      []rollout.Ref
 	Restarts bool // the promotion file requests a restart
 
-	Encrypted map[string][]byte // by file in Render.Unopened: the content
+	Encrypted map[string][]byte // content of each file in Render.Unopened
 	unread    error             // why Encrypted lacks a file
 }
 
-// Cluster is the cluster to examine, with Git's apps.
+// Cluster is the cluster to examine, with the apps in Git.
 type Cluster struct {
 	Config *rest.Config
 	As     string // account to check; "": Config's account
@@ -51,7 +51,7 @@ type Cluster struct {
 	Apps   []App  // nil if Git cannot be read
 	Wait   time.Duration
 
-	Namespaces   []string // namespaces that gitrollout may use; empty: all
+	Namespaces   []string // namespaces that gitrollout may use; empty means all
 	IdentifiedBy string   // namespace whose uid identifies the cluster on the state branch
 
 	// OtherOwners returns signs that other controllers manage the objects, or nil if the objects cannot be read.
@@ -169,7 +169,7 @@ type rightsExam struct {
 func (x *rightsExam) needs(apps []App, mapper meta.RESTMapper) {
 	x.wanted = map[right]bool{}
 	var as wants = func(account, namespace, group, resource string, verbs ...string) {
-		// A watch needs rights in the whole cluster or, if set, in each of Cluster.Namespaces.
+		// A watch needs rights in the whole cluster or in each of Cluster.Namespaces.
 		places := []string{namespace}
 		switch {
 		case len(x.namespaces) == 0 || resource == "nodes":
@@ -203,7 +203,7 @@ func (x *rightsExam) needs(apps []App, mapper meta.RESTMapper) {
 	}
 }
 
-// needsOfApp adds kinds that the API server does not serve to missing.
+// needsOfApp also adds to missing each kind that the API server does not serve.
 func (x *rightsExam) needsOfApp(app App, mapper meta.RESTMapper, as wants, missing map[string]bool) {
 	account := ""
 	writes := func(ref rollout.Ref, version ...string) error {
@@ -246,12 +246,12 @@ func (x *rightsExam) needsOfApp(app App, mapper meta.RESTMapper, as wants, missi
 			needsOfRelease(spec, account, app.Restarts, as)
 		}
 	}
-	for _, ref := range app.Has { // on an error, the kind no longer exists, so nothing is pruned
+	for _, ref := range app.Has { // a kind that no longer exists has no objects to prune
 		_ = writes(ref)
 	}
 }
 
-// needsOfRelease omits writes of the app's objects.
+// needsOfRelease does not include writes of the app's objects.
 func needsOfRelease(spec rollout.Spec, account string, restarts bool, as wants) {
 	namespace := spec.Workload.Namespace
 	if spec.Canary != nil && spec.Canary.Traffic != nil {

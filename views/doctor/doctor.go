@@ -36,7 +36,7 @@ const (
 	Unknown Health = "unknown" // this machine cannot check
 )
 
-// Add adds a finding. If a fix is unknown or not needed, fix is "".
+// Add adds a finding. If no fix is known or needed, fix is "".
 func (e *Examination) Add(check string, status Health, fix, format string, args ...any) {
 	message := rollout.OneLine(fmt.Sprintf(format, args...)) // servers' messages may have several lines
 	e.Findings = append(e.Findings, Finding{Check: check, Status: status, Message: message, Fix: fix})
@@ -48,13 +48,13 @@ func (e *Examination) Add(check string, status Health, fix, format string, args 
 	}
 }
 
-// Pauses and windows depend on this machine's clock, and pods' ages on the cluster's clock.
+// Pauses and windows depend on this machine's clock, ages of pods on the cluster's clock.
 const (
 	noticeableSkew = 5 * time.Second
 	harmfulSkew    = time.Minute
 )
 
-// Clock compares this machine's clock with a Date header. Date has whole seconds.
+// Clock compares this machine's clock with a Date header, which has whole seconds.
 func Clock(
 	ctx context.Context, e *Examination, check, whose string, client *http.Client, address string, now func() time.Time,
 ) {

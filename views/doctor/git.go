@@ -17,7 +17,7 @@ import (
 	"gitrollout.dev/gitrollout/strategies"
 )
 
-// GitFix returns the fix for Git's error, or "".
+// GitFix returns the fix for an error of Git, or "".
 func GitFix(err error) string {
 	switch {
 	case errors.Is(err, git.ErrAuth):
@@ -36,11 +36,11 @@ type Git struct {
 	Heads   rollout.Heads
 	Branch  *source.Branch // the users' branch
 	Cluster string
-	Own     string // gitrollout's namespace, where no app may have objects
+	Own     string // no app may have objects in this namespace
 	Head    func(app rollout.App) strategies.Head
 	Build   *render.Renderer
 	NoPush  bool          // skip the test push
-	Forge   forge.Options // for a configured forge
+	Forge   forge.Options // used if a forge is configured
 }
 
 // Examine adds findings about repository and forge to e. now returns the time.
@@ -75,7 +75,7 @@ func (g Git) Examine(ctx context.Context, e *Examination, now func() time.Time) 
 		e.Add("clock.git", Unknown, "", "%s is not accessed over HTTP, so the server's clock cannot be checked", remote)
 		return
 	}
-	// Only the Date header is read, so the request has no credentials.
+	// The request has no credentials, because only the Date header is read.
 	const asked = "/info/refs?service=git-upload-pack"
 	Clock(ctx, e, "clock.git", "the Git server", http.DefaultClient, remote+asked, now)
 }
@@ -112,7 +112,7 @@ func (g Git) examineApps(e *Examination) {
 	}
 }
 
-// examinePush pushes a test branch and deletes it, because no other check shows that pushes are accepted.
+// examinePush pushes and deletes a test branch, because no other check shows that pushes are accepted.
 func (g Git) examinePush(ctx context.Context, e *Examination, at time.Time) {
 	branch := rollout.ProposalBranch(rollout.ProposePromotion, g.Cluster, fmt.Sprintf("doctor-%d", at.UnixNano()))
 	repo := g.Repo

@@ -15,7 +15,7 @@ import (
 )
 
 // RBAC returns YAML with minimal roles and bindings for account (NAMESPACE/NAME) and the apps' service accounts. It
-// only requests discovery data. Unknown kinds become comments.
+// requests only discovery data. Unknown kinds become comments.
 func (c Cluster) RBAC(account string) (string, error) {
 	client, err := discovery.NewDiscoveryClientForConfig(rest.CopyConfig(c.Config))
 	if err != nil {
@@ -56,7 +56,7 @@ func writeRoles(b *strings.Builder, wanted map[right]bool, own, identifiedBy str
 	if identifiedBy == metav1.NamespaceSystem {
 		identity.namespace = ""
 	}
-	add(identity, " namespaces "+identifiedBy, "get") // the namespace's uid identifies the cluster
+	add(identity, " namespaces "+identifiedBy, "get") // the uid of this namespace identifies the cluster
 	for _, at := range slices.SortedFunc(maps.Keys(roles), func(a, b role) int {
 		return cmp.Or(cmp.Compare(a.account, b.account), cmp.Compare(a.namespace, b.namespace))
 	}) {
@@ -78,7 +78,7 @@ func writeRoles(b *strings.Builder, wanted map[right]bool, own, identifiedBy str
 	}
 }
 
-// writeRules writes one rule for all resources of an API group with equal verbs and names.
+// writeRules writes one rule for all resources of an API group that have equal verbs and resource names.
 func writeRules(b *strings.Builder, rights map[string][]string) {
 	rules := map[string][]string{} // resources by "group verbs name"
 	for what, verbs := range rights {
@@ -99,7 +99,7 @@ func writeRules(b *strings.Builder, rights map[string][]string) {
 	}
 }
 
-// right is one right of a service account. If account is "", it is gitrollout's.
+// right is one right of a service account. If account is "", the right is gitrollout's.
 type right struct{ account, namespace, group, resource, verb string }
 
 func (r right) compare(o right) int {

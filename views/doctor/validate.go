@@ -41,10 +41,10 @@ type AppReport struct {
 	Staged    int                    `json:"staged"` // workloads with a Rollout
 	Error     *rollout.InvalidError  `json:"error,omitempty"`
 	Warnings  []string               `json:"warnings,omitempty"`
-	Detection []strategies.Detection `json:"detection,omitempty"` // differences that comparisons find
+	Detection []strategies.Detection `json:"detection,omitempty"` // differences that comparisons detect
 }
 
-// Add adds a cluster. It computes the figures of the cluster's comparisons.
+// Add adds a cluster's report. It computes which differences the cluster's comparisons detect.
 func (r *Report) Add(c ClusterReport) {
 	if r.known == nil {
 		r.known = strategies.Known{}
@@ -61,8 +61,8 @@ func (r *Report) Add(c ClusterReport) {
 	}
 }
 
-// Check checks a cluster's part of a tree. own is gitrollout's namespace. If rules are not nil, they restrict apps
-// further. traffic is like plan.Sides.Traffic. It fails if the tree cannot be read.
+// Check checks a cluster's part of a tree. own is gitrollout's namespace. rules is the policy, or nil. traffic is like
+// plan.Sides.Traffic. An error means that the tree cannot be read.
 func Check(
 	tree rollout.Tree, cluster, own string, rules *rollout.Policy, renderer *render.Renderer,
 	traffic func(rollout.Spec) rollout.AnalysisRun,
@@ -85,7 +85,7 @@ func Check(
 		r.Errors, folders = append(r.Errors, rollout.ProblemOf(folder.Err)), append(folders, folder.Path)
 	}
 	r.Warnings = unmatched(config, folders)
-	known := map[string]*rollout.Render{} // by app; nil if the app has an error
+	known := map[string]*rollout.Render{} // by app; nil after an error
 	beyond, owners := map[*rollout.AppGlob]render.Violations{}, map[rollout.Ref]*rollout.Render{}
 	for _, app := range apps {
 		checked, built, err := checkApp(renderer, tree, app)
@@ -169,7 +169,8 @@ func checkApp(renderer *render.Renderer, tree rollout.Tree, app rollout.App) (Ap
 	return a, built, nil
 }
 
-// claim makes an app the owner of its objects. A second owner is an error, unless both have an equal object with data.
+// claim makes an app the owner of its objects. If another app has the object, claim returns an error, unless the object
+// holds data and is equal in both apps.
 func claim(owners map[rollout.Ref]*rollout.Render, built *rollout.Render) error {
 	for _, o := range built.Objects {
 		ref := o.Ref()

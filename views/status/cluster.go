@@ -6,11 +6,11 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// Live is a live workload, with gitrollout's annotations.
+// Live is a workload in the cluster, with gitrollout's annotations.
 type Live struct {
 	Workload rollout.Workload
 	Observed rollout.ObservedWorkload
-	Commit   string // the template's commit
+	Commit   string // commit of the template
 	Held     string // the release in flight and its step, or ""
 }
 
@@ -37,7 +37,7 @@ func OfCluster(app, cluster string, live []Live) App {
 			} else if l.Held != "" && a.Stable == nil {
 				a.Stable = &Release{Hash: r.Hash}
 			} else if l.Held == "" && !r.Current {
-				role = "" // an old version, scaling down
+				role = "" // an old version that scales down
 			}
 			w.Ready += r.Ready()
 			w.Revisions = append(w.Revisions, revisionOf(r, role))

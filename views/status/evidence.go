@@ -13,11 +13,11 @@ import (
 	"gitrollout.dev/gitrollout/strategies"
 )
 
-// Analysis is an analysis run with comparisons' evidence.
+// Analysis is an analysis run with the evidence of its comparisons.
 type Analysis struct {
 	rollout.AnalysisRun
 	Metrics   []Progress             `json:"metrics"`
-	detection []strategies.Detection // without figures
+	detection []strategies.Detection // without the numbers
 }
 
 // Progress is a metric's progress, with evidence in place of the sequential test.
@@ -30,7 +30,7 @@ type Progress struct {
 // Evidence tells how strongly the requests speak against the new version. Without a sequential test, only Note is set.
 type Evidence struct {
 	Value    float64 `json:"value,omitzero"`   // 1 before the first look
-	Release  float64 `json:"release,omitzero"` // mean of the metrics that share the limit
+	Release  float64 `json:"release,omitzero"` // mean of the metrics that share Limit
 	Limit    float64 `json:"limit,omitzero"`   // if Release reaches Limit, the release fails
 	Share    float64 `json:"share,omitzero"`   // log(Release) / log(Limit), within 0..1
 	Requests struct {
@@ -43,7 +43,7 @@ type Evidence struct {
 
 // Difference is the new version's share of bad requests minus stable's, with the 95 % interval Low to High.
 type Difference struct {
-	Bound      float64 `json:"bound,omitzero"` // in a histogram: slower requests are bad
+	Bound      float64 `json:"bound,omitzero"` // in a histogram, slower requests are bad
 	Difference float64 `json:"difference"`
 	Low        float64 `json:"low"`
 	High       float64 `json:"high"`
@@ -75,8 +75,8 @@ func Analyses(runs []rollout.AnalysisRun, metrics []rollout.Metric) (all []Analy
 	return all
 }
 
-// analysesOf returns a release's runs, with the differences that comparisons detect. The traffic is the run's own or
-// else the record's.
+// analysesOf returns a release's runs, with the differences that comparisons detect. The traffic is the run's own or,
+// without one, the record's.
 func analysesOf(in strategies.Input, specs []rollout.Spec, workloads []Workload) []Analysis {
 	runs := strategies.Runs(in)
 	all := Analyses(runs, slices.Concat(rollout.Mapped(specs, rollout.Spec.Metrics)...))
@@ -99,15 +99,15 @@ func analysesOf(in strategies.Input, specs []rollout.Spec, workloads []Workload)
 	return all
 }
 
-// Seeing returns a function that adds Sees to the runs of a release in flight. The first call for a setting takes about
-// 0.1 s.
+// Seeing returns a function that adds Sees to the runs of a release in flight. The first call for a comparison takes
+// about 0.1 s.
 func Seeing() func(App) App {
 	known := strategies.Known{}
 	return func(a App) App { return a.seen(known) }
 }
 
 func (a App) seen(known strategies.Known) App {
-	if len(known) > 1000 { // 1 MB
+	if len(known) > 1000 { // about 1 MB
 		clear(known)
 	}
 	a.Analyses = slices.Clone(a.Analyses)
@@ -150,7 +150,8 @@ func evidenceOf(p rollout.MetricProgress, m rollout.Metric, mean float64) *Evide
 	return e
 }
 
-// rounded keeps four digits, so that apps change rarely. It also limits infinite evidence, which JSON cannot represent.
+// rounded keeps four digits, so that an app's data changes rarely. It also limits infinite evidence, which JSON cannot
+// represent.
 func rounded(v float64) float64 {
 	v, _ = strconv.ParseFloat(strconv.FormatFloat(min(v, 1e99), 'g', 4, 64), 64)
 	return v

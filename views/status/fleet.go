@@ -18,20 +18,20 @@ type Fleet struct {
 	Notes  []string   `json:"notes,omitempty"`
 }
 
-// FleetApp has an app's states by stage, in each stage in the order of the clusters' names.
+// FleetApp has an app's states by stage. Within a stage, they are in the order of the clusters' names.
 type FleetApp struct {
 	App    string           `json:"app"`
 	Stages map[string][]App `json:"stages"`
 }
 
-// ClusterRecords has a cluster's states by app. A state is zero without a record, and nil if the record is unreadable.
-// Problem is the reason, or "".
+// ClusterRecords has a cluster's states by app. If an app has no record, its state is zero. If the record is
+// unreadable, the state is nil, and Problem says why.
 type ClusterRecords struct {
 	States  map[string]*rollout.State
 	Problem string
 }
 
-// FleetOf returns all apps in the records. records is by cluster.
+// FleetOf returns all apps of the clusters' records.
 func FleetOf(f *rollout.Fleet, records map[string]ClusterRecords, now time.Time) Fleet {
 	all, byApp, stages := Fleet{}, map[string]map[string][]App{}, slices.Clone(f.Stages)
 	staged := func(c string) bool { return f.StageOf(c) >= 0 }

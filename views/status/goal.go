@@ -7,8 +7,8 @@ import (
 	"gitrollout.dev/gitrollout/strategies"
 )
 
-// Goal is a condition to wait for. An app without releases has no Hash. An empty Digest matches any content. If the
-// newest commit does not render, both are empty.
+// Goal is a condition to wait for. If the app has no releases, Hash is empty. An empty Digest matches any content. If
+// the newest commit cannot be rendered, both are empty.
 type Goal struct {
 	Until  string // one of GoalNames()
 	Hash   rollout.Hash
@@ -88,7 +88,7 @@ func (g Goal) overtaken(in strategies.Input) bool {
 	return isFollowed || s.Release != nil && s.Release.Hash == head.Release() && s.Release.Hash != g.Hash
 }
 
-// stuck ignores State.Held of an older commit.
+// stuck ignores a State.Held that is about an older commit.
 func stuck(in strategies.Input) Verdict {
 	h := in.State.Held
 	switch {

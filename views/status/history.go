@@ -21,12 +21,12 @@ type Outcome string
 
 const (
 	InFlight   Outcome = "inFlight"
-	Succeeded  Outcome = "healthy"    // became stable
+	Succeeded  Outcome = "healthy"    // the release became stable
 	Refused    Outcome = "rejected"   // aborted or failed, without automatic retry
-	Reverted   Outcome = "reverted"   // reverted in Git; stable serves
+	Reverted   Outcome = "reverted"   // reverted in Git; the stable version serves
 	Superseded Outcome = "superseded" // replaced by a newer release
-	Applied    Outcome = "applied"    // a commit of an app without stages was applied
-	Recorded   Outcome = "recorded"   // stable already in the first record
+	Applied    Outcome = "applied"    // an app without stages followed a commit
+	Recorded   Outcome = "recorded"   // already stable in the first record
 )
 
 // History is the output of "history" and "events".
@@ -55,26 +55,26 @@ type Past struct {
 	PromotedBy  []string           `json:"promotedBy,omitempty"` // users, in order
 	Hooks       []rollout.HookRun  `json:"hooks,omitempty"`      // oldest first
 	Analyses    []Analysis         `json:"analyses,omitempty"`
-	Transitions []Transition       `json:"transitions,omitempty"` // oldest first
+	Transitions []Transition       `json:"transitions,omitempty"`
 	progress    []rollout.Progress // from the newest record
 }
 
-// Transition is a record of a release. If Object is set, it is a cluster event during the release.
+// Transition is a record of a release or, if Object is set, a Kubernetes Event during the release.
 type Transition struct {
 	At     time.Time     `json:"at"`
-	Phase  rollout.Phase `json:"phase,omitempty"` // the app's, in a record
+	Phase  rollout.Phase `json:"phase,omitempty"` // of the app, in a record
 	Text   string        `json:"text"`
-	Commit string        `json:"commit,omitempty"` // a record's state commit
+	Commit string        `json:"commit,omitempty"` // state commit, in a record
 	Object string        `json:"object,omitempty"` // kind, namespace and name
-	Type   string        `json:"type,omitempty"`   // an event's: Normal or Warning
-	Reason string        `json:"reason,omitempty"` // an event's
-	Count  int           `json:"count,omitempty"`  // an event's occurrences until At
+	Type   string        `json:"type,omitempty"`   // Normal or Warning
+	Reason string        `json:"reason,omitempty"`
+	Count  int           `json:"count,omitempty"` // occurrences until At
 	// Progress is for backtests.
 	Progress []rollout.Progress `json:"-"`
 	back     Outcome            // outcome, if a rollback is in progress; else ""
 }
 
-// Releases returns the releases, newest first. events are oldest first. whole means that no event is missing.
+// Releases returns the releases, newest first. events are oldest first. If whole is true, no event is missing.
 func Releases(events []Event, whole bool) []Past {
 	var h chronicle
 	for i, e := range events {
@@ -86,8 +86,8 @@ func Releases(events []Event, whole bool) []Past {
 
 type chronicle struct {
 	past    []Past
-	last    rollout.State // the state of the previous event
-	waiting *Past         // a release whose hooks run before it begins
+	last    rollout.State // of the previous event
+	waiting *Past         // release whose hooks run before it begins
 }
 
 func (h *chronicle) take(e Event, first, whole bool) {
@@ -102,7 +102,7 @@ func (h *chronicle) take(e Event, first, whole bool) {
 		open.end(e)
 	}
 	if n := len(h.past); n > 0 && s.Release != nil && was.Watch != nil && h.past[n-1].is(s.Release) {
-		h.past[n-1].Outcome, h.past[n-1].Ended = InFlight, nil // rolled back after the promotion
+		h.past[n-1].Outcome, h.past[n-1].Ended = InFlight, nil // the release was rolled back after its promotion
 	}
 	switch {
 	case s.Release != nil && h.open() == nil:
@@ -128,7 +128,7 @@ func (h *chronicle) take(e Event, first, whole bool) {
 	}
 	if r, is := refusedAtRest(was, s); is && !flying && len(h.past) == before {
 		p := Past{Hash: r.Hash, Commit: r.Commit, Started: r.At, Outcome: Refused, Reason: r.Reason}
-		for _, run := range was.Hooks { // after a Job's end, Since is the end
+		for _, run := range was.Hooks { // after the end of a Job, Since is the end
 			if run.Release == r.Hash && run.Since.Before(p.Started) {
 				p.Started = run.Since
 			}
@@ -214,7 +214,7 @@ func (p *Past) note(e Event) {
 		Progress: s.Progress, back: backOf(s)})
 	p.noteHooks(s)
 	if s.Release != nil && !p.is(s.Release) {
-		return // the event is about the newer release that ended p
+		return // the event is about the newer release, which ended p
 	}
 	if len(s.Analyses) > 0 {
 		p.Analyses = Analyses(s.Analyses, nil)
@@ -263,8 +263,8 @@ func Standing(s rollout.State) string {
 	return text
 }
 
-// wait tracks a release whose hooks run before it begins. When the hooks end, wait returns the release. If the release
-// neither begins nor is rejected, wait adds it to h.past.
+// wait tracks a release whose hooks run before it begins. When the hooks end, wait returns the release. If it neither
+// begins nor is rejected, wait adds it to h.past.
 func (h *chronicle) wait(e Event) (ended *Past) {
 	run, waits := h.waitsFor(e.State)
 	if p := h.waiting; p != nil && !(waits && run.Release == p.Hash) {
@@ -304,7 +304,7 @@ func (p *Past) takeUp(waited *Past) {
 	}
 }
 
-// noteHooks keeps the known logs, because a record has only new logs.
+// noteHooks keeps known logs, because a later record has no old logs.
 func (p *Past) noteHooks(s rollout.State) {
 	for _, run := range s.Hooks {
 		i := slices.IndexFunc(p.Hooks, func(known rollout.HookRun) bool { return known.Job == run.Job })

@@ -8,8 +8,8 @@ import (
 	"gitrollout.dev/gitrollout/strategies"
 )
 
-// releaseOf returns a release for display, or nil. Records of older programs have no images, so these are from the
-// commit's render.
+// releaseOf returns a release for display, or nil. A record of an older gitrollout has no images, so these come from
+// the commit's render.
 func releaseOf(in strategies.Input, r *rollout.Release) *Release {
 	if r == nil {
 		return nil
@@ -24,7 +24,7 @@ func releaseOf(in strategies.Input, r *rollout.Release) *Release {
 		Fast: r.Fast}
 }
 
-// imagesText returns images in short form, or "". If the other version has another tag, the text is like "web:v1 → v2".
+// imagesText returns images in short form, or "". If the other version has another tag, it shows both: "web:v1 → v2".
 func imagesText(images, other []string) string {
 	names := rollout.Mapped(rollout.ShownImages(other, images), rollout.ShortImage)
 	return strings.Join(rollout.Mapped(rollout.ShownImages(images, other), func(image string) string {
@@ -46,7 +46,8 @@ func cutTag(image string) (name, tag string) {
 	return image, ""
 }
 
-// Newest returns the release in flight, or else stable, or else (without stages) the applied commit.
+// Newest returns the release in flight or, without one, the stable version. An app without stages has the applied
+// commit.
 func (a App) Newest() *Release {
 	newest := cmp.Or(a.Release, a.Stable)
 	if c := a.Source; newest == nil && c != nil {

@@ -13,7 +13,7 @@ import (
 type Next struct {
 	To      string `json:"to"`
 	Command string `json:"command"`
-	Back    bool   `json:"back,omitempty"`   // the command leads from the new version to stable
+	Back    bool   `json:"back,omitempty"`   // the command returns to the stable version
 	Branch  string `json:"branch,omitempty"` // the proposal that the command merges
 	URL     string `json:"url,omitempty"`    // its pull request, if a forge is configured
 }
@@ -77,7 +77,7 @@ func purpose(in strategies.Input, a propose.Action) string {
 		return purposeOfFull(s, strategies.Key(in) != nil || strategies.IsOpen(in) || strategies.Early(in) != nil)
 	case strategies.Key(in) != nil:
 		return goOn
-	case strategies.IsOpen(in): // the gate is open, so a promotion has no effect
+	case strategies.IsOpen(in): // the gate is open already
 		return ""
 	}
 	return "skip the wait"
@@ -101,7 +101,7 @@ func purposeOfFull(s rollout.State, hasGate bool) string {
 	return ""
 }
 
-// isUndoable reports whether an undo is possible. It must not revert a newer release that waits.
+// isUndoable reports whether an undo is possible. An undo must not revert a newer release that waits.
 func isUndoable(in strategies.Input, isProposed bool) bool {
 	s, head := in.State, in.Head.Render
 	switch {

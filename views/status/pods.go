@@ -24,7 +24,7 @@ func (v Version) includes(role string) bool {
 	case "stable", "active":
 		return v != New
 	}
-	return v == "" // pods of an older version, or of a workload without Rollout
+	return v == "" // an older version, or a workload without a Rollout
 }
 
 func (w Workload) podHash(of Version) string {
@@ -38,7 +38,7 @@ type VersionPod struct {
 	Namespace, Role, PodHash string
 }
 
-// Of returns the version's pods in order, with revisions sorted by name.
+// Of returns the version's pods. Revisions are sorted by name.
 func (v Version) Of(a App) (pods []VersionPod) {
 	for _, w := range a.Workloads {
 		var name rollout.Workload
@@ -57,7 +57,7 @@ func (v Version) Of(a App) (pods []VersionPod) {
 	return pods
 }
 
-// Missing explains why an app has no pods of the version, and names versions that have pods.
+// Missing explains why an app has no pods of the version, and names the versions that have pods.
 func (v Version) Missing(a App) string {
 	text := "app " + a.App + " has no pods"
 	if v != "" {

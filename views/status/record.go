@@ -7,10 +7,10 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// Record collects changes of an app's state file as Events.
+// Record collects the changes of an app's state file as Events.
 type Record struct {
 	path     string
-	newer    propose.Snapshot // the commit of the last Visit
+	newer    propose.Snapshot // commit of the last Visit
 	id       string           // blob in newer, or "" without the file
 	events   []Event
 	releases map[string]bool
@@ -21,7 +21,7 @@ func NewRecord(app string) *Record {
 	return &Record{path: rollout.StatePath(app), releases: map[string]bool{}}
 }
 
-// Visit reads the next older commit. It returns the number of releases so far; the oldest may be incomplete.
+// Visit reads the next older commit. It returns the number of releases so far, of which the oldest may be incomplete.
 func (r *Record) Visit(s propose.Snapshot) (releases int, err error) {
 	entry, _, err := s.Lookup(r.path)
 	if err != nil {
@@ -32,7 +32,7 @@ func (r *Record) Visit(s propose.Snapshot) (releases int, err error) {
 	return len(r.releases), err
 }
 
-// Releases returns the releases in the visited commits, newest first. whole means that Visit has read all commits.
+// Releases returns the releases in the visited commits, newest first. If whole is true, Visit has read all commits.
 func (r *Record) Releases(whole bool) ([]Past, error) {
 	if whole {
 		if err := r.changed(""); err != nil {
@@ -43,7 +43,7 @@ func (r *Record) Releases(whole bool) ([]Past, error) {
 	return Releases(r.events, whole), nil
 }
 
-// changed adds an Event if the last visited commit changed the file. before is the file's blob in the next older
+// changed adds an Event if the last visited commit changed the file. before is the file's blob id in the next older
 // commit.
 func (r *Record) changed(before string) error {
 	if r.id == "" || r.id == before {

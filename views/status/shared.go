@@ -9,14 +9,15 @@ import (
 	"gitrollout.dev/gitrollout/strategies"
 )
 
-// Shared is an app's state in a change of a shared file. State is waiting, entered, rejected, or done (healthy with the
-// change).
+// Shared tells how far an app is with a change of a shared file. State is waiting, entered, rejected, or done (healthy
+// with the change).
 type Shared struct {
 	rollout.Place
 	State string `json:"state"`
 }
 
-// SharedChange counts the apps of a change by state. Its cohort is the first cohort that waits, or any cohort.
+// SharedChange counts the apps of a change by state. Its cohort is the first cohort that waits or, if none waits, any
+// cohort.
 type SharedChange struct {
 	rollout.Place
 	Apps   int            `json:"apps"`
@@ -50,7 +51,7 @@ func sharedOf(in strategies.Input) *Shared {
 	return &Shared{*in.Place, state}
 }
 
-// SharedChanges returns the changes that some apps do not run yet, by file.
+// SharedChanges returns the changes that some app does not run yet, sorted by file.
 func SharedChanges(all []*Shared) (changes []SharedChange) {
 	for _, s := range all {
 		if s == nil {

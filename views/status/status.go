@@ -32,23 +32,23 @@ type App struct {
 	Cluster   string            `json:"cluster"`
 	Path      string            `json:"path"`
 	Namespace string            `json:"namespace,omitempty"` // the first staged workload's
-	Labels    map[string]string `json:"labels,omitempty"`    // the workloads', in the newest commit
+	Labels    map[string]string `json:"labels,omitempty"`    // labels of the workloads in the newest commit
 	Phase     rollout.Phase     `json:"phase"`
 	Reason    string            `json:"reason,omitempty"`
 	Held      *rollout.Held     `json:"held,omitempty"`
-	Shared    *Shared           `json:"shared,omitempty"` // the newest shared change that the app waits for or took
+	Shared    *Shared           `json:"shared,omitempty"` // newest shared change that the app waits for or took
 	Release   *Release          `json:"release,omitempty"`
 	Stable    *Release          `json:"stable,omitempty"`
-	Coming    *Release          `json:"coming,omitempty"`   // release whose hooks run before it begins
-	Rejected  *Rejected         `json:"rejected,omitempty"` // newest commit's version, if rejected
-	Source    *rollout.Commit   `json:"source,omitempty"`   // the commit of the objects in the cluster
-	Images    []string          `json:"images,omitempty"`   // without stages: images at Source
+	Coming    *Release          `json:"coming,omitempty"`   // hooks run before this release begins
+	Rejected  *Rejected         `json:"rejected,omitempty"` // of the newest commit
+	Source    *rollout.Commit   `json:"source,omitempty"`   // commit of the objects in the cluster
+	Images    []string          `json:"images,omitempty"`   // for an app without stages: images at Source
 	Workloads []Workload        `json:"workloads,omitempty"`
 	// Analyses are the analyses of the release that is in flight or was last rejected. Git may not have the newest
 	// measurements yet.
 	Analyses []Analysis        `json:"analyses,omitempty"`
 	Metrics  []Metric          `json:"metrics,omitempty"` // metrics of Analyses
-	Watch    *Watch            `json:"watch,omitempty"`   // the watch of Stable; Analyses have its progress
+	Watch    *Watch            `json:"watch,omitempty"`   // watch of Stable; Analyses have the progress
 	Links    json.RawMessage   `json:"links,omitempty"`   // rollout.App.Links
 	Hooks    []rollout.HookRun `json:"hooks,omitempty"`   // Jobs of the newest release that has Jobs
 	Waiting  string            `json:"waiting,omitempty"` // condition for which the app waits
@@ -76,12 +76,12 @@ type Watch struct {
 	Former *Release  `json:"former"`
 }
 
-// Rejected is a version that is not retried automatically.
+// Rejected is a version that gitrollout does not retry automatically.
 type Rejected struct {
 	Images  []string     `json:"images,omitempty"`
 	Hash    rollout.Hash `json:"hash"`
 	Commit  string       `json:"commit"`
-	Author  string       `json:"author,omitempty"` // Author and Subject are absent if a newer commit has the version
+	Author  string       `json:"author,omitempty"` // absent, like Subject, if a newer commit has the version
 	Subject string       `json:"subject,omitempty"`
 	Reason  string       `json:"reason"`
 	At      time.Time    `json:"at"`
@@ -134,7 +134,7 @@ func metricsOf(in strategies.Input, runs []rollout.AnalysisRun, workloads []Work
 	return all
 }
 
-// queriesOf returns both versions' queries for a comparison. A mapping becomes JSON.
+// queriesOf returns both versions' queries for a comparison. A query that is a mapping becomes JSON.
 func queriesOf(m rollout.Metric, w Workload) (all []string) {
 	queries, _ := m.Config["queries"].(map[string]any)
 	if len(queries) == 0 {
@@ -189,7 +189,7 @@ func rejectedOf(in strategies.Input) *Rejected {
 	return rejected
 }
 
-// Of returns an app's state. proposals' keys are existing branches.
+// Of returns an app's state. The keys of proposals are existing branches.
 func Of(in strategies.Input, cluster string, proposals map[string]string) App {
 	s := in.State
 	a := App{App: in.App.Name, Cluster: cluster, Path: in.App.Path, Namespace: namespaceOf(in), Phase: s.Phase,
@@ -198,7 +198,7 @@ func Of(in strategies.Input, cluster string, proposals map[string]string) App {
 		a.Phase, a.Reason = rollout.Pending, "gitrollout has not recorded this app yet; check that gitrollout run is running"
 	}
 	a.showHealth(in)
-	if err := in.HeadErr(); a.Held == nil && err != nil { // the error is not recorded yet
+	if err := in.HeadErr(); a.Held == nil && err != nil { // the record does not have the error yet
 		a.Held = &rollout.Held{Reason: rollout.ReasonOf(err), Message: err.Error()}
 	}
 	if a.Phase == rollout.Healthy && a.Held != nil && !a.Waits() {
@@ -206,7 +206,7 @@ func Of(in strategies.Input, cluster string, proposals map[string]string) App {
 	}
 	a.Release, a.Stable, a.Coming = releaseOf(in, s.Release), releaseOf(in, s.Stable), releaseOf(in, strategies.Coming(in))
 	if a.Rejected = rejectedOf(in); a.Rejected == nil && a.Coming != nil && s.Phase == rollout.Degraded {
-		a.Reason = "" // the rejected version left Git
+		a.Reason = "" // Git no longer has the rejected version
 	}
 	if in.Head.Render != nil {
 		a.Warnings, a.Labels = slices.Clone(in.Head.Render.Warnings), in.Head.Render.Labels()
@@ -259,7 +259,8 @@ func (a *App) showHealth(in strategies.Input) {
 // Waits reports whether the app waits only for a time or a Job's end.
 func (a App) Waits() bool { return a.Held.Waits() }
 
-// NeedsPerson reports whether a user must act. A problem holds the app, or it is Degraded, or waits for a promotion.
+// NeedsPerson reports whether a user must act, because a problem holds the app, the app is Degraded, or it waits for a
+// promotion.
 func (a App) NeedsPerson() bool {
 	if a.Held != nil {
 		return !a.Waits()
@@ -267,7 +268,7 @@ func (a App) NeedsPerson() bool {
 	return a.Phase == rollout.Degraded || (a.Phase == rollout.Paused && a.Due == nil)
 }
 
-// WhyHeld returns the reason why the app is held. If the record is outdated, it is the current reason.
+// WhyHeld returns why the app is held. If the record is outdated, it returns the current reason.
 func (a App) WhyHeld() string {
 	what, until, waits := strings.Cut(a.Held.Message, " waits ")
 	isLive := a.Held.Is(rollout.HeldHook) || strings.HasPrefix(until, "for the end of decision: ")
@@ -298,7 +299,7 @@ func waitingOf(in strategies.Input, a App) (string, *time.Time) {
 	switch {
 	case in.State.Held.Waits():
 		if d := strategies.Decide(in); d.State.Held.Waits() {
-			if d.State.Held.Reason == rollout.HeldHook { // d.Requeue is the time of the Job's next check
+			if d.State.Held.Reason == rollout.HeldHook { // d.Requeue is the next check of the Job
 				return d.Waiting, nil
 			}
 			return d.Waiting, timeOrNil(d.Requeue)
@@ -309,14 +310,14 @@ func waitingOf(in strategies.Input, a App) (string, *time.Time) {
 	case stepsWait(a.Workloads) != "" && !isBusy:
 		return stepsWait(a.Workloads), timeOrNil(due)
 	case in.State.Phase == "" || in.State.Phase == rollout.Pending ||
-		(in.State.Release != nil && isUnread && !isBusy): // if the cluster is not read, only a wait for a Job is known
+		(in.State.Release != nil && isUnread && !isBusy): // if the cluster is not read, only the wait for a Job is known
 		return "", nil
 	}
 	d := strategies.Decide(in)
 	switch {
 	case d.Subject != "":
 		return "", nil
-	case a.Rejected == nil || len(in.State.Stable.Templates) == 0: // without stages, a commit is always applied
+	case a.Rejected == nil || len(in.State.Stable.Templates) == 0: // without stages, the app follows each commit
 	case in.State.Phase == rollout.Degraded && in.Head.Commit.ID != a.Rejected.Commit:
 		return d.Waiting + "; until then, a push can only change replicas", nil
 	}

@@ -18,19 +18,19 @@ type Workload struct {
 	Strategy   string         `json:"strategy"`
 	Replicas   int            `json:"replicas"`
 	Ready      int            `json:"ready"`
-	Step       int            `json:"step,omitempty"`   // current step, from 1; the last if all are done; else 0
-	Unread     bool           `json:"unread,omitempty"` // pods were not observed, so ready and realWeight are omitted
+	Step       int            `json:"step,omitempty"`   // from 1; the last step if all are done; 0 without steps
+	Unread     bool           `json:"unread,omitempty"` // pods were not observed: ready and realWeight are omitted
 	Moving     bool           `json:"moving"`
-	Entered    *time.Time     `json:"entered,omitempty"` // when the step began
+	Entered    *time.Time     `json:"entered,omitempty"` // start of the step
 	Opened     string         `json:"opened,omitempty"`  // user who opened the last gate
 	Weight     int            `json:"weight"`            // desired weight of the new version; at most fullWeight
-	Pods       int            `json:"pods,omitempty"`    // the new version's desired pods by setCanaryScale
+	Pods       int            `json:"pods,omitempty"`    // desired pods of the new version, by setCanaryScale
 	FullWeight int            `json:"fullWeight"`        // weight of all requests: 100, unless trafficRouting sets it
 	RealWeight int            `json:"realWeight"`        // percent of requests or, without a router, of ready pods
 	Routed     bool           `json:"routed,omitempty"`  // a router divides the requests
 	Surplus    string         `json:"surplus,omitempty"` // why there are more new pods than desired
 	Routes     []string       `json:"routes,omitempty"`  // managed routes in force; "match" for a match step
-	Shares     map[string]int `json:"shares,omitempty"`  // weights in force of an experiment's Services, out of fullWeight
+	Shares     map[string]int `json:"shares,omitempty"`  // applied weights of an experiment's Services, out of fullWeight
 	Steps      []Step         `json:"steps,omitempty"`
 	Waiting    string         `json:"waiting,omitempty"`
 	Due        *time.Time     `json:"due,omitempty"`
@@ -51,7 +51,7 @@ type Revision struct {
 	Role    string       `json:"role,omitempty"`
 	Hash    rollout.Hash `json:"hash,omitempty"`
 	PodHash string       `json:"podHash"`
-	Current bool         `json:"current,omitempty"` // has the workload's template
+	Current bool         `json:"current,omitempty"` // the revision has the workload's template
 	Desired int          `json:"desired"`
 	Ready   int          `json:"ready"`
 	Problem string       `json:"problem,omitempty"`
@@ -69,7 +69,7 @@ func workloadOf(in strategies.Input, e strategies.Explanation) Workload {
 		Due: timeOrNil(e.Due),
 	}
 	if w.Unread {
-		w.RealWeight = 0 // the recorded routes may have no effect yet
+		w.RealWeight = 0 // the recorded routes may not be in effect yet
 	}
 	if pr, ok := in.State.ProgressOf(e.Workload); ok && in.State.Release != nil {
 		w.Moving, w.Entered, w.Opened = true, timeOrNil(pr.Entered), pr.Opened
@@ -155,7 +155,7 @@ func (w Workload) MarshalJSON() ([]byte, error) {
 	}
 	return json.Marshal(struct {
 		all
-		Replicas   *int `json:"replicas,omitempty"` // if an autoscaler sets it, unknown without the cluster
+		Replicas   *int `json:"replicas,omitempty"` // unknown without the cluster, if an autoscaler sets it
 		Ready      *int `json:"ready,omitempty"`
 		Weight     *int `json:"weight,omitempty"`
 		RealWeight *int `json:"realWeight,omitempty"`
@@ -173,7 +173,7 @@ func (w Workload) Current() *Step {
 	return nil
 }
 
-// Desired returns the desired pods of all revisions. For blue-green, it is twice the replicas.
+// Desired returns how many pods all revisions should have: for blue-green, twice the replicas.
 func (w Workload) Desired() int {
 	total := 0
 	for _, r := range w.Revisions {
@@ -185,7 +185,7 @@ func (w Workload) Desired() int {
 // Share formats a weight as a share of all requests.
 func (w Workload) Share(weight int) string { return rollout.Share(weight, w.Full()) }
 
-// Asked formats the new version's desired pods, or else its weight.
+// Asked formats the new version's desired pods or, if none are set, its weight.
 func (w Workload) Asked() string {
 	if w.Pods > 0 {
 		return rollout.Count(w.Pods, "pod")

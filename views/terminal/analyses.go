@@ -77,7 +77,7 @@ func lastValue(m status.Progress) string {
 	value := Clean(last.Value)
 	if inner := strings.TrimSuffix(strings.TrimPrefix(value, "["), "]"); len(inner) == len(value)-2 &&
 		!strings.Contains(inner, " ") {
-		return inner // inner is a vector with one element
+		return inner // a vector with one element
 	}
 	return value
 }
@@ -132,7 +132,7 @@ func sparkline(all []rollout.Measurement) []span {
 		case high == low:
 			bars[i].text = "▄"
 		default:
-			// Halve each term, because high - low can overflow.
+			// Each term is halved, because high - low can overflow.
 			share := (v/2 - low/2) / (high/2 - low/2)
 			bars[i].text = string(levels[int(math.Round(share*float64(len(levels)-1)))])
 		}

@@ -81,7 +81,7 @@ func App(a status.App, k Look) (out string) {
 	return out + drawAnalyses(a, k) + drawHooks(a, k)
 }
 
-// drawNext never cuts commands, because users copy these.
+// drawNext never cuts commands, because users copy them.
 func drawNext(a status.App, k Look) (out string) {
 	last := ""
 	for _, n := range a.Next {
@@ -221,8 +221,7 @@ func readyColor(ready, desired int) paint {
 	return green
 }
 
-// drawWeight draws 30 cells: the new version's actual share, the part of its desired share that is missing, and the
-// rest.
+// drawWeight draws 30 cells: the new version's actual share, the missing part of its desired share, and the rest.
 func drawWeight(w status.Workload, k Look) string {
 	const cells = 30
 	filled := func(percent int) int { return (min(percent, 100)*cells + 50) / 100 }

@@ -14,12 +14,12 @@ import (
 
 // Filter selects and sorts a list's apps.
 type Filter struct {
-	Names     []string                     // patterns; at least one must match; nil matches all
+	Names     []string                     // patterns, of which one must match; nil matches all
 	Namespace string                       // "" for all
-	Labels    func(map[string]string) bool // matches the labels of an app's workloads; nil matches all
+	Labels    func(map[string]string) bool // must match the labels of an app's workloads; nil matches all
 	Phases    []string
 	Held      bool   // a problem holds the app (phase Held)
-	Waiting   bool   // the app needs a user's action
+	Waiting   bool   // a user must act
 	Text      string // part of name, image, commit, author, subject or reason
 	Sort      string // a key of orders, or ""
 }
@@ -44,7 +44,7 @@ var orders = map[string]func(a, b status.App) int{
 	"change":    byChange,
 }
 
-// byChange sorts apps by shared change, then by cohort. Apps without a change follow.
+// byChange sorts apps by shared change, then by cohort. Apps without a shared change come last.
 func byChange(a, b status.App) int {
 	if a.Shared == nil || b.Shared == nil {
 		return -strings.Compare(sharedText(a), sharedText(b)) // "-" precedes files' names
@@ -53,7 +53,7 @@ func byChange(a, b status.App) int {
 		cmp.Compare(a.Shared.Cohort, b.Shared.Cohort))
 }
 
-// Missed returns the patterns that match no app.
+// Missed returns the patterns in Names that match no app.
 func (f *Filter) Missed(l status.Listing) []string {
 	return slices.DeleteFunc(slices.Clone(f.Names), func(pattern string) bool {
 		one := Filter{Names: []string{pattern}}
@@ -94,7 +94,7 @@ func searchText(a status.App) string {
 	return strings.Join(parts, "\n")
 }
 
-// byUrgency lists phases, most urgent first. "held" means that a problem holds the app.
+// byUrgency lists phases, the most urgent first. "held" means that a problem holds the app.
 var byUrgency = []rollout.Phase{rollout.Degraded, rollout.Stalled, rollout.Aborting, "held", rollout.Paused,
 	rollout.Progressing, rollout.Promoting, rollout.Pending, status.Unknown, rollout.Healthy}
 

@@ -16,7 +16,7 @@ func History(h status.History, k Look) string {
 	b.WriteString(k.apart(span{h.Cluster, dim}, span{h.App, bold},
 		span{"  " + rollout.Count(len(h.Releases), "release"), dim}))
 	for i, p := range h.Releases {
-		var older []string // of the previous release
+		var older []string // images of the previous release
 		if i+1 < len(h.Releases) {
 			older = h.Releases[i+1].Images
 		}
@@ -34,7 +34,7 @@ var outcomes = map[status.Outcome]span{
 	status.InFlight: {"◐", cyan},
 }
 
-// drawPast draws a release. Images that are not in older, the previous release's images, come first.
+// drawPast draws a release. Images that the previous release lacks (older) come first.
 func drawPast(p status.Past, older []string, k Look) (out string) {
 	mark := outcomes[p.Outcome]
 	what := string(p.Outcome)

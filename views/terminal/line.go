@@ -51,11 +51,11 @@ func watchLine(a status.App) string {
 
 // News returns the changes of a listing, for output that cannot be redrawn.
 type News struct {
-	lines map[string]string // by app: the last line
+	lines map[string]string // last line, by app
 	note  string
 }
 
-// Of returns the lines of changed apps. The first call returns the whole listing, as does each call with k.Wide.
+// Of returns the lines of changed apps. The first call, and each call with k.Wide, returns the whole listing.
 func (n *News) Of(l status.Listing, k Look, whole func(Look) string) string {
 	if n.lines == nil {
 		n.lines = map[string]string{}

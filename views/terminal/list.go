@@ -10,7 +10,7 @@ import (
 	"gitrollout.dev/gitrollout/views/status"
 )
 
-// List draws a line for each app. With k.Rows, it draws counts and at most k.Rows lines.
+// List draws a line for each app. If k.Rows is set, it draws counts and at most k.Rows lines.
 func List(l status.Listing, k Look) string {
 	if k.Wide {
 		k.Width = 0
@@ -36,7 +36,7 @@ func List(l status.Listing, k Look) string {
 	return head + drawTable(l, k) + rest + note
 }
 
-// Columns from firstWide on are drawn only with Look.Wide.
+// The columns from firstWide on are drawn only if Look.Wide is set.
 const (
 	nameColumn = iota
 	namespaceColumn
@@ -82,8 +82,8 @@ func drawTable(l status.Listing, k Look) string {
 	return b.String()
 }
 
-// narrow shrinks the image column, and then drops the least important columns until the row fits. Name, phase and the
-// last column stay. If columns is 0, the width is unlimited.
+// narrow shrinks the image column, and then drops the least important columns until the row fits. The name, the phase
+// and the last column stay. If columns is 0, the width is unlimited.
 func narrow(widths []int, columns int) {
 	const room = 24
 	if columns <= 0 {

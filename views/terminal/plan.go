@@ -95,7 +95,7 @@ func drawStages(p plan.Plan, w plan.Workload, k Look) (out string) {
 		text := s.Text
 		switch {
 		case s.Name == "" || s.Name == s.Text || s.Name == "promote":
-		case width(text) > 24: // so that a row fits 80 columns
+		case width(text) > 24: // so that a row fits into 80 columns
 			text = s.Name
 		default:
 			text = s.Name + ": " + text
@@ -120,7 +120,7 @@ func drawStages(p plan.Plan, w plan.Workload, k Look) (out string) {
 		if n == 0 {
 			color = dim
 		}
-		if n > 0 && w.Stages[n-1].Shut != "" { // the stage's condition is drawn above its row
+		if n > 0 && w.Stages[n-1].Shut != "" { // the condition of the stage is drawn above its row
 			out += k.below(4+widths[0]+2, "waits for "+w.Stages[n-1].Shut, yellow)
 		}
 		out += k.line(span{"    " + strings.Join(cells, "  "), color})

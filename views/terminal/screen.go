@@ -8,7 +8,8 @@ import (
 	"strings"
 )
 
-// Screen shows a changing text. It rewrites only changed lines, so that nothing flickers and the scroll-back stays.
+// Screen shows a changing text. It rewrites only changed lines, so that the screen does not flicker and the scroll-back
+// stays.
 type Screen struct {
 	Out io.Writer
 
@@ -17,7 +18,7 @@ type Screen struct {
 	last    []string
 }
 
-// Draw draws text's result. On a small terminal, it draws fewer pods.
+// Draw draws the text that text returns. On a small terminal, it draws fewer pods.
 func (s *Screen) Draw(k Look, columns, rows int, text func(Look) string) error {
 	k.Rows = rows - 1
 	var drawn string
@@ -34,7 +35,7 @@ func (s *Screen) Draw(k Look, columns, rows int, text func(Look) string) error {
 func (s *Screen) show(text string, columns, rows int) error {
 	lines := fit(strings.Split(strings.TrimSuffix(text, "\n"), "\n"), columns, rows-1)
 	var b strings.Builder
-	if (columns != s.columns || rows != s.rows) && s.last != nil { // a resized terminal moved the old lines
+	if (columns != s.columns || rows != s.rows) && s.last != nil { // after a resize, the terminal has moved the old lines
 		b.WriteString("\x1b[H\x1b[2J")
 		s.last = nil
 	}
@@ -42,7 +43,7 @@ func (s *Screen) show(text string, columns, rows int) error {
 	if n := height(s.last, columns); n > 0 {
 		b.WriteString("\x1b[" + strconv.Itoa(n) + "A\r")
 	}
-	same, cleared := true, false // same: the lines so far are in the same rows
+	same, cleared := true, false // the lines so far are in their old rows
 	for i, line := range lines {
 		same = same && i < len(s.last) && height(s.last[i:i+1], columns) == height([]string{line}, columns)
 		if same && s.last[i] == line {

@@ -10,8 +10,8 @@ import (
 	"gitrollout.dev/gitrollout/views/status"
 )
 
-// Fleet draws a line for each app, with a column for each stage. Below, it tells why clusters wait. With detail or
-// k.Wide, each cluster has a line as in List.
+// Fleet draws a line for each app, with a column for each stage. Below, it says why clusters wait. If detail or k.Wide
+// is set, each cluster has a line as in List.
 func Fleet(f status.Fleet, detail bool, k Look) string {
 	rows := [][]span{append([]span{{"APP", dim}}, rollout.Mapped(f.Stages, func(stage string) span {
 		return span{cmp.Or(stage, "(no stage)"), dim}
@@ -42,14 +42,14 @@ func Fleet(f status.Fleet, detail bool, k Look) string {
 	return b.String()
 }
 
-// stageCell returns "◐ web:v3 5m 1/4" or similar: the newest version, its age, and how many clusters have it. The
-// symbol is the most urgent cluster's. On a terminal, the version is cut to fit the cell into room columns.
+// stageCell returns "◐ web:v3 5m 1/4" or similar: the newest version, its age, and how many clusters have it. The most
+// urgent cluster decides the symbol. On a terminal, the version is cut to fit the cell into room columns.
 func stageCell(all []status.App, room int, k Look) span {
 	if len(all) == 0 {
 		return span{"-", dim}
 	}
 	newest := slices.MaxFunc(all, func(a, b status.App) int { return sinceOf(a).Compare(sinceOf(b)) })
-	worst := slices.MinFunc(all, func(a, b status.App) int { // among healthy apps, yellow ones that wait
+	worst := slices.MinFunc(all, func(a, b status.App) int { // healthy apps that wait are more urgent
 		return cmp.Or(cmp.Compare(urgency(a), urgency(b)), cmp.Compare(mark(b).color, mark(a).color))
 	})
 	version, _, tail := versionText(newest, k)
@@ -66,7 +66,7 @@ func stageCell(all []status.App, room int, k Look) span {
 	return span{mark(worst).text + " " + version + tail, mark(worst).color}
 }
 
-// versionText returns "web:v3", " (5832d1e)" and " 5m" or similar. If there are no images, version is the commit.
+// versionText returns "web:v3", " (5832d1e)" and " 5m" or similar. Without images, version is the commit.
 func versionText(a status.App, k Look) (version, commit, tail string) {
 	newest := cmp.Or(a.Newest(), &status.Release{})
 	version = rollout.ShortID(newest.Commit)
@@ -101,7 +101,7 @@ func stageLines(stages []string, app status.FleetApp, detail bool, k Look) (line
 			continue
 		}
 		text = strings.Join(clusters[text], ", ") + ": " + strings.TrimSuffix(text, ": ")
-		if k.Wide { // a line for each cluster, for scripts
+		if k.Wide { // one line for each cluster, for scripts
 			lines += k.line(span{"    ", plain}, span{text, dim})
 		} else {
 			lines += k.below(4, text, dim)

@@ -12,11 +12,11 @@ import (
 
 // Look holds drawing options.
 type Look struct {
-	Width int // columns; 0: unlimited
+	Width int // columns; 0 means unlimited
 	Color bool
 	Now   time.Time
-	Wide  bool // all details
-	Rows  int  // lines that fit; 0: unlimited
+	Wide  bool // show all details
+	Rows  int  // lines that fit; 0 means unlimited
 
 	fewer int // reduces maxPods on a small terminal
 }
@@ -61,8 +61,8 @@ func (l Look) line(spans ...span) string {
 	return strings.TrimRight(b.String(), " ") + "\n"
 }
 
-// apart draws spans on the left and one span at the right edge. It cuts the longest left span to leave two spaces
-// between.
+// apart draws spans on the left and one span at the right edge. It cuts the longest left span, so that two spaces
+// remain between.
 func (l Look) apart(right span, spans ...span) string {
 	used, longest := width(right.text), 0
 	for i, s := range spans {
@@ -80,7 +80,7 @@ func (l Look) apart(right span, spans ...span) string {
 	return l.line(append(spans, span{text: strings.Repeat(" ", gap)}, right)...)
 }
 
-// columns returns the width for aligned output: at most 100, and 80 if unlimited.
+// columns returns the width for aligned output: at most 100, and 80 if Width is 0.
 func (l Look) columns() int {
 	if l.Width <= 0 {
 		return 80
@@ -113,7 +113,7 @@ func (l Look) beside(text string, columns int, color paint, left ...span) string
 	return b.String()
 }
 
-// width returns a text's columns: two for a wide East Asian character or emoji, none for a combining mark.
+// width returns a text's columns. A wide East Asian character or emoji has two, a combining mark none.
 func width(s string) int {
 	n := 0
 	for _, r := range s {
@@ -136,13 +136,13 @@ func runeWidth(r rune) int {
 // Clean returns an untrusted text as one trimmed line without control characters.
 func Clean(s string) string { return strings.TrimSpace(visible(s)) }
 
-// visible removes control characters and direction marks, because they could fake output.
+// visible removes control characters and direction marks, because these could fake output.
 func visible(s string) string {
 	return strings.Map(func(r rune) rune {
 		if r == '\n' || r == '\t' {
 			return ' '
 		}
-		if unicode.IsControl(r) || (unicode.Is(unicode.Cf, r) && r != 0x200d) { // except the joiner in emoji
+		if unicode.IsControl(r) || (unicode.Is(unicode.Cf, r) && r != 0x200d) { // keep the joiner in emoji
 			return -1
 		}
 		return r
@@ -159,7 +159,7 @@ func CleanLines(text string) string {
 	return b.String()
 }
 
-// Pad adds spaces on the right up to n columns. padLeft adds spaces on the left.
+// Pad adds spaces on the right up to n columns.
 func Pad(s string, n int) string { return s + strings.Repeat(" ", max(0, n-width(s))) }
 
 func padLeft(s string, n int) string { return strings.Repeat(" ", max(0, n-width(s))) + s }
