@@ -22,7 +22,7 @@ const lastAppliedAnnotation = "kubectl.kubernetes.io/last-applied-configuration"
 
 // tools lists field managers that apply manifests. Managers with the prefix "kubectl-" also count.
 var tools = []string{
-	"kubectl", "before-first-apply", // writers before an object had managed fields
+	"kubectl", "before-first-apply", // of writes before the object had managed fields
 	"helm", "helm-controller", "kustomize-controller", "flux", "argocd-controller", "argocd-application-controller",
 }
 
@@ -30,7 +30,7 @@ var tools = []string{
 var races = wait.Backoff{Steps: 8, Duration: 20 * time.Millisecond, Factor: 2, Jitter: 0.1}
 
 // SameTemplate reports whether an apply would keep a workload's pod template and pods. It sends a dry run, because API
-// defaults and admission may change the template. A removed field is also a change.
+// defaults and admission may change the template. Removing a field is also a change.
 func (c *Client) SameTemplate(ctx context.Context, object rollout.Object) (bool, error) {
 	ref := object.Ref()
 	d, err := c.prepare("", object)
@@ -84,13 +84,13 @@ func (s *server) handOverReplicas(ctx context.Context, d *desired) error {
 	return utilerrors.FilterOut(err, apierrors.IsConflict)
 }
 
-// takeOver prepares an apply. An apply deletes a field that left Git only if no other manager owns the field, so
-// takeOver takes such fields. With adopts, it also takes fields that other tools applied, except edited fields and
-// spec.replicas. client-go's csaupgrade would also remove fields that Git never had
+// takeOver prepares an apply. If a field leaves Git, an apply deletes the field only if no other manager owns it, so
+// takeOver takes such fields. If adopts is true, it also takes fields that other tools applied, except edited fields
+// and spec.replicas. client-go's csaupgrade would also remove fields that Git never had
 // (docs/adr/0031-fields-that-leave-git.md).
 func (s *server) takeOver(ctx context.Context, d *desired, adopts bool) error {
 	l, seen := d.kind.get(d.ref)
-	if seen && !l.shared || !seen && !adopts { // the cache has all objects with an app label
+	if seen && !l.shared || !seen && !adopts { // the cache has each object with an app label
 		return nil
 	}
 	hash := rollout.Hash(d.annotation(rollout.AnnotationHash))
@@ -136,7 +136,7 @@ func repeated(ctx context.Context, again wait.Backoff, isPassing func(error) boo
 // if its resource version is outdated.
 func ownershipChange(object map[string]any, d *desired, adopts bool) (patch []map[string]any, taken []string) {
 	if own, is := rollout.Find(managedEntries(object), isOwn); is && own["apiVersion"] != object["apiVersion"] {
-		return nil, nil // paths of another API version may mean other fields; the next apply records its fields
+		return nil, nil // paths of another API version may mean other fields
 	}
 	claimed, isChanged := ownedFields(object), false
 	if adopts {
@@ -207,7 +207,7 @@ func isShared(object map[string]any, ours map[string]any) bool {
 	})
 }
 
-// isTools reports whether a managed-fields entry is a tool's. Entries of a subresource, such as status, are not.
+// isTools reports whether a managed-fields entry is of a tool, and not for a subresource such as status.
 func isTools(entry map[string]any) bool {
 	name, _ := entry["manager"].(string)
 	sub, _ := entry["subresource"].(string)

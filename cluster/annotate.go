@@ -36,11 +36,12 @@ func (a Annotator) Unannotate(ctx context.Context, ref rollout.Ref, key, value s
 }
 
 // SetRole gives a pod the labels and annotations of its role, with the rights of the app's service account. The API
-// server removes the previous role's metadata. A key that another client owns is an error. A missing pod is not.
+// server removes the previous role's metadata. If another client owns a key, SetRole returns an error. It ignores a
+// missing pod.
 func (a Annotator) SetRole(ctx context.Context, namespace string, pod rollout.Pod, role string) error {
 	metadata := map[string]any{}
 	if role != "" {
-		_ = json.Unmarshal([]byte(role), &metadata) // cannot fail: the render encoded role
+		_ = json.Unmarshal([]byte(role), &metadata) // cannot fail, because the render encoded role
 		_ = unstructured.SetNestedField(metadata, role, "annotations", rollout.AnnotationRole)
 	}
 	metadata["name"], metadata["uid"] = pod.Name, pod.UID

@@ -13,9 +13,9 @@ type known struct {
 	digest string // digest of the applied object
 	print  string // fingerprint of gitrollout's fields after the apply
 
-	repairs  int // since the last 5 min without a repair (peaceful)
+	repairs  int // since the last 5 min without repairs (peaceful)
 	repaired time.Time
-	since    time.Time // first repair of a series; a series of less than 5 ends after 30 s without a repair (recent)
+	since    time.Time // first repair of a series; 30 s without repairs (recent) end a series of less than 5
 	by       string    // writer whose change the last repair undid
 }
 
@@ -63,7 +63,7 @@ func (m *appliedCache) of(ref rollout.Ref) (known, bool) {
 }
 
 func (m *appliedCache) note(d *desired, l *live, by string, now time.Time) {
-	// If the same digest was applied before, this apply repaired another writer's change.
+	// If the same digest was applied before, this apply has repaired another writer's change.
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	k, was := known{app: d.app(), digest: d.digest, print: l.print}, m.known[d.ref]

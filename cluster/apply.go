@@ -24,7 +24,7 @@ type Result struct {
 
 // Apply writes the changed objects in order with forced server-side applies. If the API server refuses an object, it
 // stops with an *Error, because later objects may depend on the object. It repairs other writers' changes after growing
-// pauses, and finally returns rollout.ErrOverwritten. The Result is valid even with an error.
+// pauses, and finally returns rollout.ErrOverwritten. Even with an error, the Result is valid.
 func (c *Client) Apply(ctx context.Context, app string, objects []rollout.Object) (result Result, err error) {
 	todo, err := c.toApply(ctx, app, objects, &result)
 	if err != nil {
@@ -58,7 +58,7 @@ func (c *Client) toApply(
 	all := make([]*desired, 0, len(objects))
 	for _, o := range objects {
 		if o.Annotation(rollout.AnnotationSealed) != "" {
-			continue // the Secret is still encrypted, so the live Secret stays
+			continue // leave the live Secret, because the new Secret is still encrypted
 		}
 		d, err := c.prepare(app, o)
 		if err != nil {
@@ -144,8 +144,8 @@ func (m *appliedCache) isApplied(d *desired) bool {
 	return true
 }
 
-// applyOne writes one object and caches it. If a release generates the object, it must not overwrite an object outside
-// the app.
+// applyOne writes one object and caches it. An object that a release generates must not overwrite an object outside the
+// app.
 func (c *Client) applyOne(ctx context.Context, d *desired) (err error) {
 	if d.kind == nil {
 		if d.kind, err = c.kinds.of(ctx, d.gvk); err != nil {

@@ -32,7 +32,8 @@ func (c *Client) Check(ctx context.Context, app string, objects []rollout.Object
 	return c.rehearse(ctx, todo)
 }
 
-// tries is the backoff of dry runs. If 1 % of requests fail, 300 dry runs without retries succeed only in 5 % of cases.
+// tries is the backoff of dry runs. If 1 % of requests fail, 300 dry runs without retries all succeed only in 5 % of
+// cases.
 var tries = wait.Backoff{Steps: 3, Duration: 100 * time.Millisecond, Factor: 3, Jitter: 0.1}
 
 func (c *Client) rehearse(ctx context.Context, todo []*desired) error {

@@ -29,7 +29,7 @@ import (
 // requestTimeout limits requests, except for logs and caches. The API server's limit is 60 s.
 const requestTimeout = 30 * time.Second
 
-// syncWithin limits how long Start waits for each first list. A starting API server refuses some requests.
+// syncWithin limits how long Start waits for each first list. An API server that starts refuses some requests.
 const syncWithin = time.Minute
 
 const manager = "gitrollout"
@@ -37,19 +37,18 @@ const manager = "gitrollout"
 // Options configure a Client.
 type Options struct {
 	Cluster string // the cluster's name in Git, for rollout.AnnotationCluster
-	// OnChange is called, perhaps often, after changes that matter to an app's Observe or Apply. It must not block, and
-	// may be nil.
+	// OnChange is called after changes that matter to an app's Observe or Apply. It must not block, and may be nil.
 	OnChange func(app string)
 	// Wants returns an object of the app's newest commit. If it returns nil, another app may take over the object. An
-	// error means that the commit is unknown. If Wants is nil, any app may take over any object.
+	// error means that the commit is unknown. If Wants itself is nil, any app may take over any object.
 	Wants func(app string, ref rollout.Ref) (rollout.Object, error)
-	// Namespaces limits watches and writes; empty means the whole cluster.
+	// Namespaces limits watches and writes. If empty, they cover the whole cluster.
 	Namespaces []string
 	// UID is the result of an earlier Client.UID, or "". If set, Client.UID returns the uid of the same namespace.
 	UID string
-	// MayHave returns an error if an app may not have a cluster-scoped kind. If nil, all are allowed.
+	// MayHave returns an error if an app may not have a cluster-scoped kind. If MayHave is nil, all kinds are allowed.
 	MayHave func(app, kind string) *rollout.InvalidError
-	// Taken, if set, gets the fields that gitrollout takes from other managers to remove them, with these managers.
+	// Taken, if set, gets the fields that gitrollout takes from other managers and removes, with the managers' names.
 	Taken func(ref rollout.Ref, fields string)
 }
 
@@ -67,11 +66,11 @@ type Client struct {
 	seesNodes sync.Once
 
 	mu       sync.Mutex
-	routes   map[rollout.Ref]string // the last app of Observe for each route
+	routes   map[rollout.Ref]string // app of the last Observe, by route
 	troubles troubles
 }
 
-// New sends no request. The client ignores warnings, and has no rate limit, because the API server has one.
+// New sends no request. The client ignores warnings. It has no rate limit, because the API server has one.
 func New(config *rest.Config, opts Options) (*Client, error) {
 	if opts.OnChange == nil {
 		opts.OnChange = func(string) {}
@@ -123,8 +122,8 @@ func (c *Client) connect(config *rest.Config) error {
 	return err
 }
 
-// Start watches workloads, revisions and pods until ctx ends. It returns after the first lists. Its error names the
-// unreachable server, or the forbidden verb and resource.
+// Start watches workloads, revisions and pods until ctx ends. It returns after the first lists. Its error names an
+// unreachable server, or a forbidden verb and resource.
 func (c *Client) Start(ctx context.Context) error {
 	if err := c.kinds.start(ctx); err != nil {
 		return err
@@ -151,8 +150,7 @@ func Readable(ctx context.Context, config *rest.Config, namespaces []string) []s
 // Wait waits for all background work.
 func (c *Client) Wait() { c.kinds.running.Wait() }
 
-// UID returns the cluster's identity. This is the uid of kube-system, or NAMESPACE/UID for another namespace
-// (IdentifiedBy).
+// UID returns the cluster's identity: the uid of kube-system or, for another namespace (IdentifiedBy), NAMESPACE/UID.
 func (c *Client) UID(ctx context.Context) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()

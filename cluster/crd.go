@@ -47,7 +47,7 @@ func condition(o rollout.Object, kind, status string) (message string, is bool) 
 
 const establishedWithin = 10 * time.Second
 
-// awaitEstablished waits until a new CRD is established, usually 100 ms. Then its objects can be applied.
+// awaitEstablished waits until a new CRD is established, so that its objects can be applied. This usually takes 100 ms.
 func (d *desired) awaitEstablished(ctx context.Context) error {
 	message := "no answer"
 	look := func(context.Context) (bool, error) {

@@ -68,8 +68,8 @@ func readReplicaSet(r *appsv1.ReplicaSet) (*revision, error) {
 	return out, nil
 }
 
-// currentOf returns the current template's ReplicaSet, or nil. Among equal templates, it returns the ReplicaSet with
-// the Deployment's revision number, or else the oldest, like Kubernetes' FindNewReplicaSet.
+// currentOf returns the current template's ReplicaSet, or nil. Of several, it returns the ReplicaSet with the
+// Deployment's revision number or, without one, the oldest, like Kubernetes' FindNewReplicaSet.
 func currentOf(w *workload, synced bool, sets []*revision) *revision {
 	var equal, numbered *revision
 	for _, r := range sets {
@@ -86,7 +86,7 @@ func currentOf(w *workload, synced bool, sets []*revision) *revision {
 	case equal != nil:
 		return equal
 	case synced:
-		// The templates may differ by API server defaults.
+		// The templates may differ only in defaults of the API server.
 		return numbered
 	}
 	return nil

@@ -31,7 +31,7 @@ func NewDryRunner(config *rest.Config) (*DryRunner, error) {
 }
 
 // Compare returns the live object (or nil) and its state after an apply. A CreateOnly Secret stays unchanged. If the
-// apply is Forbidden, the state is the live object overlaid with o.
+// user may not apply, Compare merges o into the live object instead.
 func (d *DryRunner) Compare(ctx context.Context, o rollout.Object) (live, after rollout.Object, err error) {
 	objects, found, err := d.get(ctx, o.Ref(), kindOfObject(o).Version)
 	if err != nil {
@@ -50,7 +50,7 @@ func (d *DryRunner) Compare(ctx context.Context, o rollout.Object) (live, after 
 	}
 	refused := explain(err, o.Ref(), "patch")
 	if o.Kind() == "Secret" {
-		err = refused // refused, because err quotes the Secret
+		err = refused // err quotes the Secret, and refused does not
 	}
 	err = fmt.Errorf("the dry run of an apply: %w", err)
 	if e := new(Error); errors.As(refused, &e) && e.Reason == Forbidden {

@@ -38,7 +38,7 @@ func (e Election) Lead(ctx context.Context, config *rest.Config, work func(conte
 	defer stop()
 	turn := &turn{begun: make(chan struct{}), ended: make(chan struct{})}
 	var elector *leaderelection.LeaderElector
-	// The negative duration makes Check fail at RenewDeadline, when client-go gives up.
+	// The negative duration makes Check fail at RenewDeadline, at which client-go gives up the Lease.
 	holds := func() bool { return elector.IsLeader() && elector.Check(e.Renew-e.Duration) == nil }
 	elector, err = leaderelection.NewLeaderElector(leaderelection.LeaderElectionConfig{
 		Name: "gitrollout", LeaseDuration: e.Duration, RenewDeadline: e.Renew, RetryPeriod: e.Retry, ReleaseOnCancel: true,
@@ -66,7 +66,7 @@ func (e Election) Lead(ctx context.Context, config *rest.Config, work func(conte
 	}
 	waiting := context.AfterFunc(ctx, func() {
 		select {
-		case <-turn.begun: // work ends with ctx, and needs the Lease until it returns
+		case <-turn.begun: // work ends with ctx, and needs the Lease until then
 		default:
 			stop()
 		}
@@ -120,8 +120,8 @@ var errLeaseLost = errors.New("the Lease is lost: another replica continues")
 // leaseKey is the context key of a func() bool, which reports whether this process holds the Lease.
 type leaseKey struct{}
 
-// fenced sends changes only while the context's Lease is held. After a suspension, a process may continue before
-// client-go notices the loss.
+// fenced sends changes only while this process holds the context's Lease. After a suspension, a process may continue
+// before client-go notices the loss.
 type fenced struct{ next http.RoundTripper }
 
 func (t fenced) RoundTrip(r *http.Request) (*http.Response, error) {

@@ -28,7 +28,7 @@ const (
 	UnknownKind   Reason = "UnknownKind"   // the API server does not serve the kind or version
 	NamespaceGone Reason = "NamespaceGone" // the namespace is being deleted
 	Missing       Reason = "Missing"       // no such object or namespace
-	Contested     Reason = "Contested"     // the object is in two apps, or exists outside this app
+	Contested     Reason = "Contested"     // the object is in two apps, or exists outside the app
 	Overwritten   Reason = "Overwritten"   // another writer changes the same fields repeatedly
 	Unavailable   Reason = "Unavailable"   // the API server is overloaded or does not answer; retry
 	Unexpected    Reason = "Unexpected"
@@ -156,8 +156,8 @@ func serverMessage(err error) string {
 	return rollout.OneLine(text)
 }
 
-// reasonOf reads code and text, because codes are ambiguous. 403 means RBAC, quota, admission or a terminating
-// namespace, and 422 means invalid or immutable.
+// reasonOf reads the status code and the text, because codes are ambiguous. 403 means RBAC, quota, admission or a
+// terminating namespace, and 422 means invalid or immutable.
 func reasonOf(err error, msg, verb string) (Reason, string) {
 	switch {
 	case apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause):
@@ -188,7 +188,7 @@ func reasonOf(err error, msg, verb string) (Reason, string) {
 	return Unexpected, ""
 }
 
-// isImmutable reports whether an immutable field would change. No status code tells this, and texts differ by kind.
+// isImmutable reports whether an immutable field would change. No status code says so, and texts differ by kind.
 func isImmutable(err error, msg string) bool {
 	if !apierrors.IsInvalid(err) && !apierrors.IsForbidden(err) {
 		return false

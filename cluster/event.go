@@ -24,8 +24,8 @@ const (
 
 const reporter = "gitrollout.dev/reconciler"
 
-// Record writes a Kubernetes event. reason and action are in CamelCase. message is one sentence. A failure only
-// increments Stats.LostEvents, because no decision depends on events.
+// Record writes a Kubernetes event. reason and action are in CamelCase. message is one sentence. If the write fails,
+// Record only increments Stats.LostEvents, because no decision depends on events.
 func (c *Client) Record(ctx context.Context, about rollout.Ref, kind EventKind, reason, action, message string) {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
@@ -58,9 +58,9 @@ func eventName(object string) string { return object[:min(len(object), 200)] + "
 
 func cut(s string, limit int) string { return strings.ToValidUTF8(s[:min(len(s), limit)], "") }
 
-// Event is another controller's event.
+// Event is an event of another controller.
 type Event struct {
-	At                   time.Time // the last time
+	At                   time.Time // last occurrence
 	Type, Reason, Object string    // Object is a Ref's Title
 	Count                int
 	Text                 string

@@ -18,7 +18,7 @@ type feed[R row] struct {
 	namespace string // "" for all, or for a cluster-scoped kind
 
 	seen   string        // newest resource version from lists and watches
-	newest string        // newest of seen and gitrollout's writes
+	newest string        // newest resource version of seen and gitrollout's writes
 	asked  string        // value of newest when the last list was requested
 	synced chan struct{} // closed after the first list
 	err    error
@@ -71,8 +71,8 @@ func (f *feed[R]) Delete(obj any) error {
 	return nil
 }
 
-// Replace stores a complete list, but keeps newer rows. If the list is older than asked, the cluster was restored from
-// a backup. The list then also replaces newer rows.
+// Replace stores a complete list, but keeps newer rows. If the list is older than f.asked, the cluster was restored
+// from a backup, so the list also replaces newer rows.
 func (f *feed[R]) Replace(list []any, version string) error {
 	listed := make(map[key]R, len(list))
 	for _, obj := range list {
@@ -160,7 +160,7 @@ func (f *feed[R]) report(err error) {
 	f.failed = make(chan struct{})
 }
 
-// blind returns why the feed receives no changes, and since when. If it receives changes, why is nil.
+// blind returns why the feed receives no changes, and since when. Normally, why is nil.
 func (f *feed[R]) blind() (since time.Time, why error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -180,7 +180,7 @@ func (f *feed[R]) inSync() bool {
 	}
 }
 
-// await waits for the first list. It returns a permanent error at once, and other errors when end fires.
+// await waits for the first list. It returns a permanent error at once, and any other error when end fires.
 func (f *feed[R]) await(ctx context.Context, end <-chan time.Time) error {
 	for !f.inSync() {
 		f.mu.RLock()

@@ -33,7 +33,7 @@ func elements(fields map[string]any) int {
 	return len(fields)
 }
 
-// keyRule decides whether a list element must have all keys of a "k:" node.
+// keyRule says whether a list element must have all keys of a "k:" node.
 type keyRule bool
 
 const (
@@ -107,8 +107,8 @@ func dropped(fields map[string]any, value any) (out map[string]any) {
 	return out
 }
 
-// areApart reports whether one tree owns only a map itself, and the other only fields in the map. For list elements, it
-// returns false, because an empty node owns the whole element.
+// areApart reports whether one tree owns only a map itself, and the other tree owns only fields of the map. For list
+// elements, it returns false, because an empty node owns the whole element.
 func areApart(element string, a, b map[string]any) bool {
 	return strings.HasPrefix(element, "f:") && (len(a) == 0) != (len(b) == 0)
 }
@@ -223,8 +223,8 @@ func values(fields map[string]any, value any) any {
 	return out
 }
 
-// holds reports whether gitrollout owns exactly the fields of a desired object. If the digest labels are equal, too, an
-// apply would change nothing. Values need no check, because gitrollout loses a field when another manager changes its
+// holds reports whether gitrollout owns exactly the fields of a desired object. If the digest labels are also equal, an
+// apply would change nothing. Values need no check, because gitrollout loses a field when another manager changes the
 // value.
 func holds(owned map[string]any, desired map[string]any) bool {
 	want := without(desired, "apiVersion", "kind", "status")

@@ -19,8 +19,8 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// kind is a watched kind. Except for workloads, the watch selects rollout.LabelApp, to skip objects of others, such as
-// 50,000 Secrets.
+// kind is a watched kind. Except for workloads, the watch selects rollout.LabelApp, because a cluster may have 50,000
+// other Secrets.
 type kind struct {
 	gvk        schema.GroupVersionKind
 	resource   schema.GroupVersionResource
@@ -75,7 +75,7 @@ func (w *kinds) of(ctx context.Context, gvk schema.GroupVersionKind) (*kind, err
 	if permanent(err) {
 		w.forget(k)
 	}
-	if apierrors.IsNotFound(err) { // the discovery is outdated
+	if apierrors.IsNotFound(err) { // the discovery was outdated
 		_, _, _ = w.look(ctx)
 	}
 	return nil, fmt.Errorf("watch %s: %w", k.resource.GroupResource(), err)

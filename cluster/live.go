@@ -14,7 +14,7 @@ import (
 )
 
 // LabelApplied has the digest of the applied object. If the digest is equal and gitrollout owns the fields (holds), no
-// write is needed. It is not an annotation, because the Deployment controller copies annotations to ReplicaSets.
+// write is needed. This is a label, because the Deployment controller copies annotations to ReplicaSets.
 const LabelApplied = "gitrollout.dev/applied"
 
 type live struct {
@@ -30,7 +30,7 @@ type live struct {
 	applied      string        // LabelApplied
 	print        string        // of gitrollout's fields, or ""
 	shared       bool          // another manager owns gitrollout's fields, or a tool has applied the object
-	writer       string        // last writer except gitrollout
+	writer       string        // last writer other than gitrollout
 	ownsReplicas bool          // gitrollout owns spec.replicas
 	replicas     int64         // -1 if not a number
 	health       status.Status // "" if healthy
@@ -138,7 +138,7 @@ func deleting(finalizers string) string {
 
 type troubles map[string]map[rollout.Ref]rollout.Trouble
 
-// note ignores an app with the same name in another cluster.
+// note ignores objects of an app with the same name in another cluster.
 func (t troubles) note(was, is *live, cluster string) {
 	if was != nil && was.health != "" {
 		if delete(t[was.app], was.ref); len(t[was.app]) == 0 {

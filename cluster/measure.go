@@ -17,7 +17,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// SecretData reads a Secret's data, and never caches it. Unless label is "", the Secret must have label = "true".
+// SecretData reads a Secret's data, and never caches the data. If label is not "", the Secret must have label = "true".
 func (c *Client) SecretData(ctx context.Context, namespace, name, label string) (map[string]string, error) {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
@@ -160,8 +160,8 @@ func (t typed) jobState(ctx context.Context, job *batchv1.Job) (state rollout.Jo
 	return state, nil
 }
 
-// jobLog returns the last lines of a Job's newest pod. If there are none, it returns the reason. If the Job wants no
-// log, it returns "".
+// jobLog returns the last lines of a Job's newest pod. If there are none, it returns the reason. If the hook requests
+// no log, it returns "".
 func (t typed) jobLog(ctx context.Context, job *batchv1.Job) string {
 	if job.Annotations[rollout.AnnotationHookLog] != "record" {
 		return ""

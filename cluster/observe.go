@@ -17,7 +17,8 @@ import (
 )
 
 // Observe returns an app's workloads and routes from the watch caches, which include earlier Applies. The result omits
-// missing objects and unwatched kinds. If a watch fails, it has the last known state, and Unseen has the reason.
+// missing objects and unwatched kinds. If a watch fails, the result has the last known state, and Unseen has the
+// reason.
 func (c *Client) Observe(app string, workloads []rollout.Workload, routes []rollout.Ref) rollout.Observed {
 	observed := rollout.Observed{
 		Workloads: make(map[rollout.Workload]rollout.ObservedWorkload, len(workloads)),
@@ -39,14 +40,14 @@ func (c *Client) Observe(app string, workloads []rollout.Workload, routes []roll
 		}
 		live := c.workloads.observe(k, l)
 		if l.app != app {
-			live.Serial, live.BreakGlass = 0, "" // these are the other app's
+			live.Serial, live.BreakGlass = 0, "" // these values are of another app
 		}
 		observed.Workloads[w] = live
 	}
 	return observed
 }
 
-// Applied is an applied workload with its labels and annotations.
+// Applied is a workload that gitrollout applied, with its labels and annotations.
 type Applied struct {
 	App       string // rollout.LabelApp
 	Cluster   string // rollout.AnnotationCluster
@@ -83,7 +84,7 @@ func (c *Client) Applied() []Applied {
 	return slices.CompactFunc(all, func(a, b Applied) bool { return a.Workload == b.Workload })
 }
 
-// WatchRoutes watches kinds of routes. Without it, Observe would not return routes of another process.
+// WatchRoutes watches the kinds of routes. Otherwise, Observe would not return routes that another process applied.
 func (c *Client) WatchRoutes(ctx context.Context, routes []rollout.Ref) error {
 	for _, ref := range routes {
 		if _, err := c.kinds.ofRef(ctx, ref); err != nil && !errors.Is(err, errUnknownKind) {
@@ -113,7 +114,7 @@ func (c *Client) observeRoutes(app string, routes []rollout.Ref) map[rollout.Ref
 			continue
 		}
 		route := rollout.ObservedRoute{Generation: l.generation}
-		_ = json.Unmarshal([]byte(l.status), &route.Status) // fails if no status is stored
+		_ = json.Unmarshal([]byte(l.status), &route.Status) // an error means that no status is stored
 		seen[ref] = route
 	}
 	return seen
@@ -173,7 +174,7 @@ func readNode(n *corev1.Node) (*node, error) {
 	return &node{stamp: stampOf(&n.ObjectMeta), labels: n.Labels}, nil
 }
 
-// Nodes returns the labels of each node. The first call starts the watch, because few apps need it.
+// Nodes returns the labels of each node. The first call starts the watch, because few apps need Nodes.
 func (c *Client) Nodes(ctx context.Context) (map[string]map[string]string, error) {
 	if c.kinds.context() == nil {
 		return nil, errNotStarted

@@ -172,7 +172,7 @@ func serviceSign(ref rollout.Ref, live *unstructured.Unstructured) rollout.Forei
 	return flagger(ref, live, "owns the Service, so deleting the Canary deletes the Service")
 }
 
-// toolSign looks for a recent apply by a GitOps tool. Active tools usually apply every few minutes.
+// toolSign looks for a recent apply by a GitOps tool, because an active tool usually applies every few minutes.
 func toolSign(ref rollout.Ref, live *unstructured.Unstructured, now time.Time) rollout.Foreign {
 	for _, e := range live.GetManagedFields() {
 		tool := gitOps[e.Manager]
@@ -211,8 +211,8 @@ func ownedBy(u *unstructured.Unstructured, group, kind string) string {
 	return owner.Name
 }
 
-// refuseForeign refuses to generate an object that exists outside the app, because the end of the release would delete
-// it.
+// refuseForeign returns an error if an object to generate exists outside the app, because the end of the release would
+// delete the object.
 func (s *server) refuseForeign(ctx context.Context, d *desired) error {
 	by, app := d.annotation(rollout.AnnotationGenerated), d.app()
 	if by == "" || d.kind == nil {

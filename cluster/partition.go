@@ -10,8 +10,8 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// Know watches kinds of workloads, and waits for the first lists. Observed.Unseen reports a failed watch. A kind that
-// the API server does not serve has no objects, so it is no error.
+// Know watches kinds of workloads, and waits for the first lists. Observed.Unseen reports a failed watch. Know ignores
+// a kind that the API server does not serve.
 func (c *Client) Know(kinds []rollout.Partitioned) {
 	root := c.kinds.context()
 	if root == nil {
@@ -116,8 +116,8 @@ func readFields(p rollout.Partitioned, o rollout.Object) *workload {
 	return out
 }
 
-// unsaid returns the first missing status field, or "". With minReadySeconds, a controller may omit the field for
-// available pods if it is 0.
+// unsaid returns the first missing status field, or "". With minReadySeconds, a controller may omit the number of
+// available pods if this is 0.
 func unsaid(p rollout.Partitioned, o rollout.Object) string {
 	s := p.Status
 	fields := []string{s.ObservedGeneration, s.Replicas, s.Updated, s.UpdatedReady, s.CurrentRevision, s.UpdateRevision}
@@ -130,7 +130,7 @@ func unsaid(p rollout.Partitioned, o rollout.Object) string {
 
 // byCounts sets each revision's desired pods. Missing pods belong to the base until old pods fill the partition, and
 // then to the new revision. The controller's count limits ready pods, because an in-place update changes labels while
-// old containers are ready.
+// old containers are still ready.
 func byCounts(w *workload, out *rollout.ObservedWorkload) {
 	old, missing, base, update := 0, w.replicas, -1, -1
 	out.First, out.Floor, out.Unordered = w.first, w.first+w.partition, w.unordered

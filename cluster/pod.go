@@ -159,7 +159,7 @@ type trouble struct {
 	text string
 }
 
-// rank orders the reasons for a stalled release. "Can never start" is above "is starting".
+// rank orders the reasons for a stalled release: "can never start" is above "is starting".
 type rank int
 
 const (
@@ -174,7 +174,7 @@ const (
 	cannotCreate
 )
 
-// podTrouble returns one line about why a pod is not Ready. Except for restarts, it has no ages and counters.
+// podTrouble returns one line about why a pod is not Ready. Except for restarts, the line has no ages and counters.
 func podTrouble(p *corev1.Pod) trouble {
 	if p.Status.Phase == corev1.PodFailed {
 		return trouble{evicted, joined("failed", p.Status.Reason, p.Status.Message)}
@@ -253,7 +253,7 @@ func joined(parts ...string) string {
 	return rollout.Cut(rollout.OneLine(strings.Join(kept, ": ")), maxTrouble)
 }
 
-// maxTrouble is in characters. It keeps long output of schedulers or registries out of the state branch.
+// maxTrouble, in characters, keeps long output of schedulers and registries out of the state branch.
 const maxTrouble = 300
 
 func restarts(p *corev1.Pod) int {
@@ -264,7 +264,7 @@ func restarts(p *corev1.Pod) int {
 	return n
 }
 
-// Evict deletes a pod, if it exists, and marks it as terminating in the cache. It uses the client's own rights.
+// Evict deletes a pod, if it exists, and marks it as terminating in the cache.
 func (c *Client) Evict(ctx context.Context, namespace string, pod rollout.Pod) error {
 	ctx, cancel := context.WithTimeout(As(ctx, ""), requestTimeout)
 	defer cancel()
@@ -274,7 +274,7 @@ func (c *Client) Evict(ctx context.Context, namespace string, pod rollout.Pod) e
 		pods := c.workloads.pods
 		if was, known := pods.get(key{namespace, pod.Name}); known && string(was.uid) == pod.UID {
 			is := *was
-			is.terminating = true // until the watch reports it
+			is.terminating = true // until the watch reports the deletion
 			pods.swap(was, &is)
 		}
 		return nil

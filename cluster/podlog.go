@@ -31,13 +31,13 @@ type LogSource struct {
 	Namespace, Pod, Container string
 
 	Run   string // id of the current or last run, or ""
-	Waits string // the reason why there is no run
+	Waits string // why there is no run
 	Over  bool   // the run has ended, or there is none
 	Last  bool   // no other run follows
 }
 
-// Sources returns a pod's init containers and containers. If the pod is missing or has another uid or pin, it returns
-// nil.
+// Sources returns a pod's init containers and containers. If the pod is missing, or has another uid or pin, Sources
+// returns nil.
 func (l PodLogs) Sources(ctx context.Context, namespace, name, uid, pin string) ([]LogSource, error) {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
@@ -86,7 +86,7 @@ type LogRange struct {
 }
 
 // Read calls line for each line of the current or last run. It returns the time of the last line, for LogRange.After,
-// and line's error.
+// and the error of line.
 func (l PodLogs) Read(ctx context.Context, s LogSource, r LogRange, line func(text string) error) (time.Time, error) {
 	o := &corev1.PodLogOptions{Container: s.Container, Follow: r.Follow, Timestamps: true}
 	if r.Tail >= 0 {
@@ -94,7 +94,7 @@ func (l PodLogs) Read(ctx context.Context, s LogSource, r LogRange, line func(te
 	}
 	switch {
 	case !r.After.IsZero():
-		o.SinceTime = &metav1.Time{Time: r.After} // has whole seconds, so lines may repeat
+		o.SinceTime = &metav1.Time{Time: r.After} // in whole seconds, so lines may repeat
 	case r.Since > 0:
 		o.SinceSeconds = new(int64((r.Since + time.Second - 1) / time.Second))
 	}

@@ -62,7 +62,7 @@ func with(m map[string]any, name, value string) map[string]any {
 	return out
 }
 
-// encodeStringData moves stringData to data. If the API server moved it, keys that leave Git would stay.
+// encodeStringData moves stringData to data. If the API server moved stringData, keys that leave Git would stay.
 func encodeStringData(object map[string]any) {
 	plain, ok := object["stringData"].(map[string]any)
 	if !ok {

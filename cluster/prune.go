@@ -13,8 +13,8 @@ import (
 )
 
 // Prune deletes objects that an app no longer has, in pruneRank's order. It returns the candidates that are gone or not
-// the app's, and the reasons why others stay. A refused deletion or unreadable kind does not stop it, but other errors
-// do.
+// the app's, and why others stay. It continues after a refused deletion or an unreadable kind, but not after other
+// errors.
 func (c *Client) Prune(
 	ctx context.Context, app string, candidates []rollout.Ref,
 ) (gone []rollout.Ref, kept []string, err error) {
@@ -77,7 +77,7 @@ func (c *Client) Removable(
 func (c *Client) candidate(ctx context.Context, app string, ref rollout.Ref) (*kind, *live, error) {
 	k, err := c.kinds.ofRef(ctx, ref)
 	if errors.Is(err, errUnknownKind) {
-		return nil, nil, nil // the deletion of the CRD has deleted all objects of the kind
+		return nil, nil, nil // without the CRD, the kind has no objects
 	}
 	if err != nil {
 		return nil, nil, err

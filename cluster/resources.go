@@ -83,7 +83,7 @@ func (r *resources) find(ctx context.Context, gvk schema.GroupVersionKind) (*met
 			return mapping, nil
 		}
 	}
-	// A discovery that another call began may be older than the CRD.
+	// A discovery that another call began may be older than the CRD, so look once more.
 	for again := true; ; again = false {
 		seen, joined, err := r.look(ctx)
 		if err != nil {

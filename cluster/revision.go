@@ -14,7 +14,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// revision is a stored pod template, such as a ReplicaSet's.
+// revision has a pod template, such as a ReplicaSet.
 type revision struct {
 	stamp
 	kind      string // such as ReplicaSet
@@ -40,7 +40,7 @@ func newRevision(kind string, m *metav1.ObjectMeta, template *corev1.PodTemplate
 }
 
 // failureOf returns the text for a condition ReplicaFailure. A Deployment and its ReplicaSet have this condition with
-// the same message, perhaps at different times.
+// the same message, but perhaps at different times.
 func failureOf(message string) string { return "pods cannot be created: " + rollout.OneLine(message) }
 
 func (r *revision) observe(pods []*pod) rollout.Revision {
@@ -89,7 +89,7 @@ func readControllerRevision(r *appsv1.ControllerRevision) (*revision, error) {
 	var data struct {
 		Spec struct{ Template corev1.PodTemplateSpec }
 	}
-	_ = json.Unmarshal(r.Data.Raw, &data) // fails for data of another controller, which is not needed
+	_ = json.Unmarshal(r.Data.Raw, &data) // fails only for another controller's data, which is not needed
 	out, err := newRevision("ControllerRevision", &r.ObjectMeta, &data.Spec.Template)
 	if err != nil {
 		return nil, err

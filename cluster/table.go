@@ -52,7 +52,8 @@ func sameRow[T any, R record[T]](a, b R) bool {
 	return reflect.DeepEqual(x, y)
 }
 
-// table holds the newest known objects of a kind. After gitrollout's write, it has the written state or a newer state.
+// table holds the newest known objects of a kind. After a write by gitrollout, the table has the written state or a
+// newer state.
 type table[R row] struct {
 	read    func(obj any) (R, error)
 	changed func(was, is R) // "was" is zero for a new row, "is" for a deleted one

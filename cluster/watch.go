@@ -106,26 +106,25 @@ func runWatch[R row](ctx context.Context, b *background, f *feed[R], name string
 			}
 			note(err)
 			if err != nil && o.SendInitialEvents == nil && !overloaded(err) {
-				err = errors.New(err.Error()) // without its type, so that the reflector lists again
+				err = errors.New(err.Error()) // drop the error's type, so that the reflector lists again
 			}
 			return w, err
 		},
 	}
 	reflector := cache.NewReflectorWithOptions(lists, example, f, cache.ReflectorOptions{
 		Name: name,
-		// Most connections recover in milliseconds. Later, do not load a server that is down.
+		// Most connections recover in milliseconds. Later tries wait longer, to spare a server that is down.
 		Backoff: &wait.Backoff{Duration: 100 * time.Millisecond, Factor: 2, Jitter: 0.5, Steps: 10, Cap: 15 * time.Second},
 	})
 	b.running.Go(func() { reflector.RunWithContext(quiet(ctx)) })
 }
 
-// quiet silences client-go, because callers report errors.
 func quiet(ctx context.Context) context.Context {
 	return klog.NewContext(ctx, klog.Logger{})
 }
 
-// overloaded reports whether a list would overload the API server. While etcd is down, the API server also returns 429,
-// with "initializing" (k8s.io/apiserver/pkg/storage/cacher), but has no load.
+// overloaded reports whether the API server is overloaded (429). While etcd is down, it also returns 429, but with
+// "initializing" (k8s.io/apiserver/pkg/storage/cacher).
 func overloaded(err error) bool {
 	return apierrors.IsTooManyRequests(err) && !strings.Contains(err.Error(), "initializing")
 }

@@ -21,7 +21,7 @@ type workloadKind struct {
 	described    rollout.Partitioned                     // description of a kind that is not built in
 	read         func(rollout.Object) (*workload, error) // does not read gitrollout's annotations and labels
 	readRevision func(obj any) (*revision, error)
-	// watchRevisions starts the watch of revisions. It is nil if the previous entry watches the same revisions.
+	// watchRevisions starts the watch of revisions. If the previous entry watches the same revisions, it is nil.
 	watchRevisions func(*background, typed, *table[*revision])
 	// current returns the current template's revision, or nil. synced means that the controller has seen the spec.
 	// revisions are sorted, newest first.
@@ -32,7 +32,8 @@ type workloadKind struct {
 	finish func(w *workload, out *rollout.ObservedWorkload)
 	// inUse reports whether a revision has pods or may get some.
 	inUse func(objects *kind, r *revision) bool
-	// onNodes means that each node gets a pod. readPod compares only the kind's name, so Kruise's DaemonSets count.
+	// onNodes means that each node gets a pod. readPod compares only the kind's name, so Kruise's DaemonSets also
+	// count.
 	onNodes bool
 }
 
@@ -50,7 +51,7 @@ type workload struct {
 	serial         int
 	commit, status string // rollout.AnnotationCommit and rollout.AnnotationStatus
 	breakGlass     string // rollout.AnnotationBreakGlass
-	generated      bool   // with rollout.AnnotationGenerated
+	generated      bool
 
 	number               int    // newest revision; 0 if unknown
 	template             string // digest of the pod template
@@ -68,7 +69,7 @@ type workload struct {
 	partition, first int    // number of pods that keep base, and spec.ordinals.start
 	unordered        bool   // see rollout.ObservedWorkload
 	strays           int    // see rollout.ObservedWorkload
-	room             bool   // maxUnavailable is set; without the feature, the API server drops the field
+	room             bool   // maxUnavailable is set; without the feature gate, the API server drops the field
 	updatedReady     int    // status: ready pods of the current template, or -1
 	unsaid           string // a required, missing status field, or ""
 }
@@ -149,8 +150,8 @@ func (w *workloads) start(ctx context.Context, all *kinds, kube typed) error {
 	return nil
 }
 
-// unseen returns why the state of these workloads may be outdated, or "". This is the first failed watch of built-in
-// kinds or of their kinds.
+// unseen returns why the state of these workloads may be outdated, or "". The reason is the first failed watch of a
+// built-in kind or of a workload's kind.
 func (w *workloads) unseen(of []rollout.Workload) string {
 	var first time.Time
 	text := ""
@@ -267,7 +268,8 @@ func (w *workloads) observe(k *workloadTable, l *live) rollout.ObservedWorkload 
 	return out
 }
 
-// userOf returns a user of the ConfigMap or Secret, or "". Terminating pods and revisions that may get pods count.
+// userOf returns a pod or revision that uses the ConfigMap or Secret, or "". Terminating pods and revisions that may
+// get pods also count.
 func (w *workloads) userOf(ref rollout.Ref) string {
 	wanted := configRef{kind: ref.Kind, name: ref.Name}
 	for _, k := range w.all() {

@@ -15,7 +15,6 @@ import (
 	"gitrollout.dev/gitrollout/strategies/cohort"
 )
 
-// cohorts caches the answers of source.Entries for the current view, record and renders.
 type cohorts struct {
 	renders *renderCache
 	states  *stateStore

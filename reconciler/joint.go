@@ -23,7 +23,6 @@ func (r *stateStore) isJoint(branch string, apps []string) bool {
 	return len(apps) > mostOwn || len(apps) > 0 && r.isProposed(branch) != ""
 }
 
-// joint is the committer's part for joint branches.
 type joint struct{ *committer }
 
 // renew keeps a joint branch until no app awaits its approval.

@@ -185,7 +185,6 @@ func (l *poller) viewOf(ctx context.Context, was *gitView, heads rollout.Heads) 
 	return next, nil
 }
 
-// readPolicy keeps the last policy if the policy is unreadable.
 func (l *poller) readPolicy(heads rollout.Heads) (changed bool, err error) {
 	if l.Options.Policy == nil {
 		return false, nil

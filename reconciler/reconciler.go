@@ -154,7 +154,6 @@ func (r *Reconciler) Stats() report.Stats {
 // ErrDeposed is an exclusive process's error after another writer took over.
 var ErrDeposed = errors.New("another gitrollout has taken over")
 
-// reconcile runs one pass of an app, and queues its transition.
 func (r *Reconciler) reconcile(ctx context.Context, app string, clock func() time.Time) (decided bool, err error) {
 	if !r.isOurs(app) {
 		return false, nil

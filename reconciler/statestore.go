@@ -80,7 +80,6 @@ func (r *stateStore) proposed() map[string]string {
 
 func (r *stateStore) isProposed(branch string) string { return r.proposed()[branch] }
 
-// setProposals drops a branch without a commit.
 func (r *stateStore) setProposals(updates []rollout.Update, commits map[string]string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -12,17 +12,17 @@ import (
 	"gitrollout.dev/gitrollout/simulate/kube"
 )
 
-// Cluster is an API server in memory with one forcing field manager. Kube models the controllers.
+// Cluster models an API server with one forcing field manager. Kube models the controllers.
 type Cluster struct {
 	Kube *kube.Cluster
 	Ends func(job string) rollout.JobState // a Job's state at each check, until its end
 
 	jobs    map[string]*job // by namespace/name
-	made    map[string]int  // creations by annotation of the hook's run
+	made    map[string]int  // creations, by annotation of the hook's run
 	objects map[rollout.Ref]*object
-	foreign map[rollout.Ref]string                            // other controllers' objects, with the owner
+	foreign map[rollout.Ref]string                            // owners of other controllers' objects
 	version int                                               // increases with each visible change
-	writes  int                                               // and deletions, by reconcilers
+	writes  int                                               // writes and deletions by reconcilers
 	writing func(by *View, app string, object rollout.Object) // before each write
 	wrote   func(by *View, o rollout.Object, digest string)   // after each write
 	changed func(what string)                                 // after each change
@@ -58,7 +58,7 @@ func (c *Cluster) apply(app string, o rollout.Object, digest string) error {
 	return nil
 }
 
-// Delete removes an object and its dependents.
+// Delete deletes an object and its dependents.
 func (c *Cluster) Delete(ref rollout.Ref) {
 	delete(c.objects, ref)
 	delete(c.Kube.Pins, ref)
@@ -78,7 +78,6 @@ func digestOf(app string, o rollout.Object) (string, error) {
 	return rollout.Digest(append(raw, app...), 8), nil
 }
 
-// digest returns an object's digest, or "" if Apply must write the object.
 func (c *Cluster) digest(ref rollout.Ref) string {
 	o := c.objects[ref]
 	if o == nil {

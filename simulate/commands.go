@@ -101,7 +101,6 @@ func (s *Story) pods(verb string, args []string) error {
 	return nil
 }
 
-// mostPods limits a command's pods, because each takes time.
 const mostPods = 1000
 
 func oneOf(what, name string, known []string) error {
@@ -159,7 +158,7 @@ func (s *Story) each(version string, do func(*kube.Pod) bool) error {
 	return oneOf("version with pods", version, known)
 }
 
-// appOf splits off the app, which a single app's arguments omit.
+// appOf splits off the app. With a single app, the arguments omit it.
 func (s *Story) appOf(args []string) (rollout.App, []string, error) {
 	apps := s.branch().Apps
 	var names []string
@@ -217,11 +216,11 @@ func (s *Story) push(args []string) error {
 	return nil
 }
 
-// setVersion edits each newTag in the app's files, else each tag in a chart's values, else each image's tag. It fails
-// if no pushed commit renders.
+// setVersion edits each newTag in the app's files. Without one, it edits each tag in a chart's values, or else each
+// image's tag. It fails if no pushed commit renders.
 func (s *Story) setVersion(a rollout.App, version string, edits map[string][]byte) (refused error) {
 	var made *rollout.Render
-	for _, id := range slices.Backward(s.pushes) { // the newest renderable commit
+	for _, id := range slices.Backward(s.pushes) {
 		var err error
 		if made, err = s.reader.Render(s.git.Commits[id], a); err == nil {
 			break
@@ -287,7 +286,7 @@ func (s *Story) revert(args []string) error {
 			edits[name] = []byte(content)
 		}
 		promotion := rollout.PromotionPath(s.name, app.Name)
-		delete(edits, promotion) // as in a git revert of the release's commit
+		delete(edits, promotion) // as git revert of the release's commit does
 		s.commit("revert of "+app.Name, edits)
 		return nil
 	}

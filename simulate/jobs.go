@@ -18,7 +18,7 @@ type job struct {
 // CheckJob implements reconciler.Jobs for any Job.
 func (v *View) CheckJob(context.Context, map[string]any) error { return nil }
 
-// EnsureJob implements reconciler.Jobs. Until the end, each call asks Cluster.Ends.
+// EnsureJob implements reconciler.Jobs. Until the Job ends, each call asks Cluster.Ends.
 func (v *View) EnsureJob(
 	_ context.Context, object map[string]any, annotation string, begun bool,
 ) (rollout.JobState, error) {
@@ -57,7 +57,7 @@ func (v *View) DeleteJob(_ context.Context, namespace, name string) error {
 	return v.act(Effect{Verb: "delete", Object: "Job/" + name}, func() { delete(v.cluster.jobs, namespace+"/"+name) })
 }
 
-// ends maps a hook to the state of its Jobs HOOK-…. Other Jobs succeed.
+// ends has the state of the Jobs of a hook. Other Jobs succeed.
 type ends map[string]rollout.JobState
 
 func (e ends) of(job string) rollout.JobState {

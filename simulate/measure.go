@@ -12,7 +12,7 @@ import (
 	"gitrollout.dev/gitrollout/strategies"
 )
 
-// meter is an Analyzer with a script's results. Others succeed. It needs no lock (see Process).
+// meter is an Analyzer with a script's results. Other measurements succeed. It needs no lock (see Process).
 type meter struct {
 	now   func() time.Time
 	touch func(app string)
@@ -22,7 +22,6 @@ type meter struct {
 	counts int
 }
 
-// reading is a phase or, if phase is "", a value for the conditions.
 type reading struct {
 	phase rollout.AnalysisPhase
 	value any
@@ -32,7 +31,7 @@ var phases = []rollout.AnalysisPhase{
 	rollout.AnalysisSuccessful, rollout.AnalysisFailed, rollout.AnalysisInconclusive, rollout.AnalysisErrored,
 }
 
-// set executes "measure METRIC RESULT": a phase, or a value in JSON.
+// set executes "measure METRIC RESULT". The result is a phase, or a value in JSON.
 func (m *meter) set(args, known []string) error {
 	if len(args) < 2 {
 		return errors.New("measure what? write measure METRIC Failed, or a value for its conditions: measure METRIC [0.2]")

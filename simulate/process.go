@@ -14,7 +14,7 @@ import (
 // Effect is an action on Git or on the cluster.
 type Effect struct {
 	Verb   string // fetch, read, push, ask, check, compare, apply, evict, label, unannotate, prune, make or delete
-	Object string // or app, branch, commit
+	Object string // or app, branch or commit
 }
 
 // String returns the verb and the object.
@@ -22,7 +22,7 @@ func (e Effect) String() string { return strings.TrimSuffix(e.Verb+" "+e.Object,
 
 // Outcome is an effect's result. The zero Outcome means success.
 type Outcome struct {
-	Err   error // received by the process
+	Err   error // that the process receives
 	After bool  // the effect happens despite Err
 }
 
@@ -39,10 +39,10 @@ type Process struct {
 	View  *View
 	Clone *memgit.Clone
 
-	now     func() time.Time // since the last Begin
+	now     func() time.Time // time in the current pass
 	read    time.Time
 	running bool   // a thread waits before an effect
-	next    Effect // of the current thread
+	next    Effect // effect of the current thread
 	err     error  // of the thread that ended in the last step, or nil
 	dead    bool
 	threads []*thread // waiting, in the order of their start
@@ -62,13 +62,13 @@ type step struct {
 	err    error
 }
 
-// Parts has Start's arguments.
+// Parts has the arguments of Start.
 type Parts struct {
 	Git     *memgit.Server
 	Cluster *Cluster
 	Options reconciler.Options                  // Start sets Writer and all interfaces to Git and the cluster
 	Branch  string                              // users' branch
-	Wrap    func(*Process, *reconciler.Options) // may replace parts before the reconciler is made; may be nil
+	Wrap    func(*Process, *reconciler.Options) // may replace options before the reconciler is made; may be nil
 }
 
 // Start returns a process that has read nothing.
@@ -101,7 +101,7 @@ func (p *Process) gate(e Effect) Outcome {
 	return <-t.resume
 }
 
-// Begin runs a pass up to its first effect, and reports whether it ended.
+// Begin runs a pass up to its first effect, and reports whether the pass has ended.
 func (p *Process) Begin(now time.Time, fetch bool) (ended bool) {
 	p.now = p.clock(now)
 	return p.start("pass", func() error { return p.RunOnce(context.Background(), p.now, fetch) })
@@ -119,7 +119,7 @@ func (p *Process) start(name string, work func() error) (ended bool) {
 	return p.await()
 }
 
-// idle goroutines take work, because a new goroutine would have to grow its stack.
+// idle goroutines get new work, because a new goroutine would have to grow its stack.
 var idle = make(chan func())
 
 func run(work func()) {
@@ -140,7 +140,7 @@ func (p *Process) Choose(i int) {
 	p.next = p.current.next
 }
 
-// Resume runs the thread up to its next effect, and reports whether it ended.
+// Resume runs the thread up to its next effect, and reports whether the thread has ended.
 func (p *Process) Resume(o Outcome) (ended bool) {
 	p.current.resume <- o
 	return p.await()

@@ -12,7 +12,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// Script has a Story's timeline and files.
+// Script has the timeline and the files of a Story.
 type Script struct {
 	Timeline string
 	Files    map[string]string
@@ -54,8 +54,8 @@ func (s Script) With(timeline string) []byte {
 	return txtar.Format(s.archive)
 }
 
-// Options returns NewStory's options, with files from the tree or, if nil, from the script. An empty cluster name
-// selects the only cluster.
+// Options returns NewStory's options. Files are from the tree or, if tree is nil, from the script. If cluster is "",
+// the only cluster is used.
 func (s Script) Options(tree rollout.Tree, cluster string) (StoryOptions, error) {
 	o := StoryOptions{Cluster: cluster, Files: s.Files, Extra: s.Files}
 	if tree != nil {

@@ -32,14 +32,14 @@ type Story struct {
 	name    string            // of the cluster
 	reader  *gitsource.Reader // reads as gitrollout's commands do
 	config  *rollout.Config   // newest readable configuration
-	files   map[string]string // of the script
+	files   map[string]string // files of the script
 	life    map[string]kube.Lifetime
 	ends    ends
 	meter   *meter
 	pushes  []string // on main, oldest first
 	gitDown bool
 	apiDown bool
-	event   *Event // gets the line's results
+	event   *Event // gets the results of the current line
 }
 
 // StoryOptions configures NewStory.
@@ -51,7 +51,7 @@ type StoryOptions struct {
 	Options reconciler.Options // only Renderer and Log are needed
 }
 
-// NewStory pushes the files, and starts no process. An invalid configuration is an InvalidError.
+// NewStory pushes the files, and starts no process. An invalid configuration gives an InvalidError.
 func NewStory(o StoryOptions) (*Story, error) {
 	config := rollout.ConfigPath(o.Cluster)
 	text, found := o.Files[config]
@@ -221,7 +221,7 @@ func (s *Story) commit(message string, edits map[string][]byte) {
 	}))
 }
 
-// without deletes files missing in keep, except files directly in .gitrollout.
+// without deletes the files that keep lacks, except files directly in .gitrollout.
 func without(files, keep map[string]string) map[string][]byte {
 	edits := map[string][]byte{}
 	for name := range files {

@@ -22,11 +22,11 @@ type Timeline struct {
 // Event is a command and its results.
 type Event struct {
 	Line    int       `json:"line"`
-	At      time.Time `json:"at"` // at the command's end
+	At      time.Time `json:"at"` // when the command ended
 	Text    string    `json:"text,omitempty"`
 	Commits []string  `json:"commits,omitempty"` // subjects of new commits on the state branch
 	Errors  []string  `json:"errors,omitempty"`  // of the reconciler's passes
-	Status  []string  `json:"status,omitempty"`  // a line for each app, when nothing more changes
+	Status  []string  `json:"status,omitempty"`  // a line for each app, after the last change
 	Failed  []string  `json:"failed,omitempty"`  // expectations that were not met
 
 	wanted []wanted
@@ -37,14 +37,14 @@ type wanted struct {
 	text string
 }
 
-// Play executes a script. A line that is not indented is a command. The indented lines below it are expectations:
+// Play executes a script. A line that is not indented is a command. The indented lines below it are its expectations:
 //
 //	push v2
 //	  commit release v2
 //	  expect Paused | web: 4 v1, 1 v2
 //
 // A "commit" line needs a commit with its text, after the commits of earlier lines. An "expect" line needs an app whose
-// status has all parts of the line, separated by |. An "error" line needs a pass's error with its text.
+// status has all parts of the line, separated by |. An "error" line needs an error of a pass with its text.
 func (s *Story) Play(script string) (*Timeline, error) {
 	t := &Timeline{}
 	for i, line := range strings.Split(strings.TrimRight(script, "\n"), "\n") {
@@ -211,7 +211,6 @@ func podsOf(d *kube.Deployment) (sets []string) {
 	return sets
 }
 
-// pinsOf describes the app's Services that select one version of pods.
 func (s *Story) pinsOf(d *kube.Deployment, state rollout.State) (pins []string) {
 	for _, ref := range state.Inventory {
 		for _, rs := range d.Sets {
@@ -223,7 +222,7 @@ func (s *Story) pinsOf(d *kube.Deployment, state rollout.State) (pins []string) 
 	return pins
 }
 
-// readable replaces hashes by versions, and commits by pushes, from #0.
+// readable replaces hashes by versions, and commits by the numbers of their pushes, from #0.
 func (s *Story) readable(text string) string {
 	pairs := slices.Concat(rollout.Mapped(s.renders(), versions)...)
 	for i, id := range s.pushes {
@@ -251,7 +250,7 @@ func versions(r *rollout.Render) []string {
 			staged = append(staged, version)
 		}
 	}
-	if release := string(r.Release()); release != "" && len(staged) > 0 { // else the hash is of all objects
+	if release := string(r.Release()); release != "" && len(staged) > 0 { // otherwise, the hash is of all objects
 		pairs = append(pairs, release, strings.Join(staged, "+"))
 	}
 	return pairs

@@ -11,7 +11,7 @@ import (
 )
 
 // View is a process's access to the cluster. While Stale is true, reads return the last refresh, with later writes from
-// Cluster.wrote. Unseen has the reason, if known.
+// Cluster.wrote. Unseen says why, if known.
 type View struct {
 	Stale  bool
 	Unseen string
@@ -30,7 +30,7 @@ func (c *Cluster) View(name string, gate Gate) *View {
 	return &View{cluster: c, name: name, gate: gate, digests: map[rollout.Ref]string{}}
 }
 
-// refresh keeps the cluster's state for reads while Stale is true.
+// refresh stores the state for reads while Stale is true.
 func (v *View) refresh() {
 	if v.Stale {
 		return
@@ -53,7 +53,7 @@ func (v *View) Observe(app string, workloads []rollout.Workload, _ []rollout.Ref
 	for _, w := range workloads {
 		if live, ok := seen.Workloads[w]; ok {
 			if o := v.cluster.objects[w.Ref()]; o != nil && o.app != app {
-				live.Serial, live.BreakGlass = 0, "" // another app's label
+				live.Serial, live.BreakGlass = 0, "" // label of another app
 			}
 			out.Workloads[w] = live
 		}
@@ -93,7 +93,7 @@ func (v *View) Nodes(context.Context) (map[string]map[string]string, error) {
 	return v.cluster.Kube.NodeLabels(), nil
 }
 
-// Know implements reconciler.Options.Know for existing objects too.
+// Know implements reconciler.Options.Know, also for existing objects.
 func (v *View) Know(kinds []rollout.Partitioned) {
 	c := v.cluster
 	for _, p := range kinds {
@@ -219,7 +219,7 @@ func (v *View) act(e Effect, do func()) error {
 	return outcome.Err
 }
 
-// Prune implements reconciler.Applier. It keeps another app's object, reported as deleted.
+// Prune implements reconciler.Applier. It keeps another app's object, but reports it as deleted.
 func (v *View) Prune(_ context.Context, app string, candidates []rollout.Ref) ([]rollout.Ref, error) {
 	var gone []rollout.Ref
 	for _, ref := range candidates {

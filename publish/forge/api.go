@@ -23,7 +23,7 @@ type api struct {
 	header  func(token string) http.Header
 	now     func() time.Time
 	until   time.Time     // end of the pause, or zero
-	spacing time.Duration // minimum between two requests that change data
+	spacing time.Duration // minimum time between two requests that change data
 	wrote   time.Time
 }
 
@@ -84,21 +84,21 @@ func pages[T any](ctx context.Context, a *api, path, query string) (all []T, err
 	return all, nil
 }
 
-// heed starts a pause if the rate limit allows no more requests. The header "…Reset" has the pause's end in Unix time.
-// GitHub's headers begin with "X-"; GitLab's do not.
+// heed starts a pause if the rate limit allows no more requests. The header "…Reset" is the pause's end in Unix time.
+// Only GitHub's headers begin with "X-".
 func (a *api) heed(header http.Header) {
 	for _, prefix := range []string{"X-Ratelimit-", "Ratelimit-"} {
 		if header.Get(prefix+"Remaining") != "0" {
 			continue
 		}
 		if at, err := strconv.ParseInt(header.Get(prefix+"Reset"), 10, 64); err == nil {
-			// Forges require pauses of at most an hour. A wrong clock must not cause more.
+			// Forges require pauses of at most an hour. A wrong clock must not cause a longer pause.
 			a.until = a.now().Add(min(time.Unix(at, 0).Sub(a.now()), time.Hour))
 		}
 	}
 }
 
-// breakFor returns 0 if the rate limit is not the reason for the refusal.
+// breakFor returns the pause that a refusal requires, or 0 if the rate limit is not the reason.
 func (a *api) breakFor(failed *call.Error) time.Duration {
 	tooMany := failed.Status == http.StatusTooManyRequests
 	switch {
@@ -109,7 +109,7 @@ func (a *api) breakFor(failed *call.Error) time.Duration {
 	case a.until.After(a.now()):
 		return a.until.Sub(a.now())
 	case tooMany || strings.Contains(strings.ToLower(failed.Message), "rate limit"):
-		return time.Minute // GitHub's recommendation unless a header gives a time
+		return time.Minute // GitHub recommends this if no header has a time
 	}
 	return 0
 }

@@ -79,7 +79,7 @@ func (g *giteaRepository) list(ctx context.Context, query string, pages int) (al
 	return all, nil
 }
 
-// label implements announcer. Gitea ignores unknown labels, so label creates these and adds all labels again.
+// label implements announcer. Gitea ignores unknown labels, so label creates them and adds all labels again.
 func (g *giteaRepository) label(ctx context.Context, p pull, labels []string) error {
 	path := fmt.Sprintf("%s/issues/%d/labels", g.path, p.number)
 	var added []repositoryLabel

@@ -17,7 +17,7 @@ var gitHub = kind{
 	name: rollout.GitHub,
 	isAt: func(host string) bool { return host == "github.com" || strings.HasSuffix(host, ".ghe.com") },
 	api: func(address string) string {
-		u, err := url.Parse(address) // the API of github.com and tenants has another host
+		u, err := url.Parse(address)
 		if err == nil && (u.Host == "github.com" || strings.HasSuffix(u.Host, ".ghe.com")) {
 			return "https://api." + u.Host
 		}
@@ -47,7 +47,7 @@ type gitHubRepository struct {
 	owner string
 }
 
-// find implements pullAPI. GitHub sorts by age, so one request per state suffices.
+// find implements pullAPI. GitHub sorts pull requests by age, so one request for each state suffices.
 func (g *gitHubRepository) find(ctx context.Context, branch string) (pull, bool, error) {
 	for _, state := range []string{"open", "closed"} {
 		query := url.Values{
@@ -66,7 +66,7 @@ func (g *gitHubRepository) find(ctx context.Context, branch string) (pull, bool,
 
 func (g *gitHubRepository) open(ctx context.Context) ([]pull, error) {
 	pulls, err := pages[repositoryPull](ctx, g.api, g.path+"/pulls", "state=open")
-	pulls = slices.DeleteFunc(pulls, func(p repositoryPull) bool { // without a repository, the fork was deleted
+	pulls = slices.DeleteFunc(pulls, func(p repositoryPull) bool { // a deleted fork has no repository
 		return p.Head.Repo == nil || p.Base.Repo == nil || *p.Head.Repo != *p.Base.Repo
 	})
 	return rollout.Mapped(pulls, func(p repositoryPull) pull { return p.pull(p.Head.Ref) }), err

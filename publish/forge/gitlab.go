@@ -166,7 +166,8 @@ func (g *gitLabProject) statuses(ctx context.Context, commit string) (map[string
 	return found, err
 }
 
-// setStatus implements marker. Older versions return an error if only a description changes; setStatus ignores it.
+// setStatus implements marker. Older versions return an error if only the description changes. setStatus ignores this
+// error.
 func (g *gitLabProject) setStatus(ctx context.Context, commit, name string, s status) error {
 	err := g.call(ctx, http.MethodPost, g.path+"/statuses/"+commit,
 		map[string]any{"state": gitLabStates[s.state], "name": name, "description": s.description, "ref": g.base}, nil)
@@ -183,7 +184,7 @@ func (g *gitLabProject) isProtected(ctx context.Context, branch string) (bool, e
 
 const maxHookAge = 5 * time.Minute
 
-// gitLabSignature verifies the signature of a webhook. Older versions send the secret itself instead.
+// gitLabSignature verifies the signature of a webhook. Older versions of GitLab send the secret itself instead.
 func gitLabSignature(r hookRequest) (given, right bool) {
 	if text := r.header.Get("Webhook-Signature"); text != "" {
 		return true, standardSignature(r, text)

@@ -19,7 +19,7 @@ import (
 	"gitrollout.dev/gitrollout/call"
 )
 
-// Hook serves webhooks. It calls Pushed for a webhook with the right secret about a push to Branch. Responses:
+// Hook serves webhooks. It calls Pushed if the secret is right and the push is to Branch. Responses:
 //
 //	200  ignored: the push is to another branch, or to a tag
 //	202  accepted; Pushed is called only for a push to Branch
@@ -36,7 +36,7 @@ type Hook struct {
 	Pushed func() // must not block
 	Now    func() time.Time
 
-	forges  table // default: all forges
+	forges  table
 	reading chan struct{}
 }
 
@@ -50,7 +50,7 @@ const (
 	bodyTime   = 5 * time.Second
 )
 
-// NewHook refuses an empty secret, because any client could then cause fetches.
+// NewHook refuses an empty secret, because otherwise any client could cause fetches.
 func NewHook(h Hook) (*Hook, error) {
 	if h.Secret == "" {
 		return nil, errors.New("there is no secret")

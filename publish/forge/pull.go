@@ -12,7 +12,8 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// Pull opens or updates the pull request of a branch. If a user closed the pull request at commit, it stays closed.
+// Pull opens or updates the pull request of a branch. If a user has closed the pull request at this commit, the pull
+// request stays closed.
 func Pull(
 	ctx context.Context, o Options, config rollout.Forge, branch, commit, title, body string,
 ) (number int, isOpen bool, err error) {
@@ -53,7 +54,7 @@ type comment struct {
 }
 
 // Comment replaces the newest comment that begins with mark, or adds a comment. It skips comments of other users,
-// because the forge refuses to change these.
+// because the forge would refuse a change.
 func Comment(ctx context.Context, o Options, config rollout.Forge, number int, mark, body string) error {
 	t, a, err := o.reach(config)
 	if err != nil {

@@ -13,7 +13,7 @@ type repository struct {
 	*api
 	path string // /repos/OWNER/NAME
 	base string // base branch of the pull requests
-	size string // query parameter for items per page
+	size string // query parameter
 }
 
 // repositoryPull is a pull request. GitHub's and Gitea's APIs each have only some of the fields.
@@ -34,8 +34,8 @@ type repositoryLabel struct {
 }
 
 type repositorySide struct {
-	Ref    string `json:"ref"`   // the branch; Gitea changes it when the branch is removed
-	Label  string `json:"label"` // Gitea: the branch
+	Ref    string `json:"ref"`   // branch; Gitea changes this when the branch is removed
+	Label  string `json:"label"` // branch, at Gitea
 	SHA    string `json:"sha"`
 	RepoID int64  `json:"repo_id"` // Gitea
 	Repo   *struct {

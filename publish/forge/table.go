@@ -15,15 +15,15 @@ var forges = table{gitHub, gitLab, gitea}
 
 type kind struct {
 	name     rollout.ForgeType
-	isAt     func(host string) bool      // whether the forge has this public host; without a port
-	api      func(address string) string // the API's address; address is for browsers
+	isAt     func(host string) bool      // reports whether the forge has this public host (without a port)
+	api      func(address string) string // returns the API's address for the address in browsers
 	spacing  time.Duration
 	groups   bool // allows nested groups of repositories
 	header   func(token string) http.Header
 	client   func(a *api, repository, base string) host
 	comments func(repository string, number int) commentPaths
 
-	// The results are relative to the repository's page. name is escaped already.
+	// These functions return paths below the repository's page. name is escaped already.
 	commitPage, branchPage func(name string) string
 	pullPage               func(base, branch string) string
 
@@ -41,7 +41,7 @@ func (t table) names() string {
 	return strings.Join(all[:len(all)-1], ", ") + " or " + all[len(all)-1]
 }
 
-// host is a forge's API for one repository, without pull requests from forks. Errors are *call.Errors.
+// host is a forge's API for one repository. It ignores pull requests from forks. Errors are *call.Errors.
 type host interface {
 	pullAPI
 	announcer
@@ -50,15 +50,15 @@ type host interface {
 }
 
 type pullAPI interface {
-	// find returns a branch's open pull request, or else the newest.
+	// find returns a branch's open pull request or, without one, the newest.
 	find(ctx context.Context, branch string) (p pull, found bool, err error)
 	open(ctx context.Context) ([]pull, error)
 	create(ctx context.Context, branch string, t text) (pull, error)
-	// edit also closes the pull request if closed is true.
+	// edit changes the text. If closed is true, it also closes the pull request.
 	edit(ctx context.Context, p pull, t text, closed bool) error
 }
 
-// announcer may be refused unknown names.
+// announcer's methods fail if the forge does not know a name.
 type announcer interface {
 	ask(ctx context.Context, p pull, reviewers []string) error
 	label(ctx context.Context, p pull, labels []string) error

@@ -31,7 +31,7 @@ func remoteOf(remote string) (scheme, host, path string) {
 		if name, _, err := net.SplitHostPort(host); err == nil {
 			host = name // omits the port, because it is for SSH
 		}
-		// These hosts serve the SSH of the main host on port 443.
+		// These hosts serve SSH on port 443 for the main host.
 		switch host {
 		case "ssh.github.com":
 			host = "github.com"
@@ -42,8 +42,8 @@ func remoteOf(remote string) (scheme, host, path string) {
 	return scheme, host, strings.TrimSuffix(strings.Trim(path, "/"), ".git")
 }
 
-// resolve completes a configuration. If the address is neither Git's host nor trusted, it refuses to send the token
-// there.
+// resolve completes a configuration. It refuses an address that is neither Git's host nor trusted, because the token is
+// sent there.
 func (t table) resolve(config rollout.Forge, remote, trusted string) (target, error) {
 	scheme, host, path := remoteOf(remote)
 	address := config.URL
@@ -94,8 +94,8 @@ type Pages struct {
 	opened bool
 }
 
-// PagesOf returns a repository's pages. If the host is a known public host, config may be nil. The host need not be
-// trusted, because no token is sent.
+// PagesOf returns a repository's pages. For a known public host, config may be nil. The host need not be trusted,
+// because no token is sent.
 func PagesOf(config *rollout.Forge, remote string) Pages { return forges.pages(config, remote) }
 
 func (t table) pages(config *rollout.Forge, remote string) Pages {
@@ -124,8 +124,8 @@ func (p Pages) Branch(name string) string {
 	return p.home + p.kind.branchPage(strings.ReplaceAll(url.PathEscape(name), "%2F", "/"))
 }
 
-// Pull returns the URL of a page that leads to a proposal's open pull request, such as a search. Without a
-// configuration, it returns "".
+// Pull returns the URL of a page that leads to a proposal's open pull request, such as a search. It returns "" if no
+// forge is configured.
 func (p Pages) Pull(base, branch string) string {
 	if p.home == "" || !p.opened {
 		return ""
@@ -139,7 +139,7 @@ func below(prefix string) func(string) string {
 
 var pullRef = regexp.MustCompile(`^refs/pull/([0-9]+)/`)
 
-// PullOf returns the forge and the number of the pull request from a CI job's environment.
+// PullOf reads the forge and the number of the pull request from a CI job's environment.
 func PullOf(env func(string) string) (rollout.Forge, int, error) {
 	if iid := env("CI_MERGE_REQUEST_IID"); iid != "" {
 		number, err := strconv.Atoi(iid)

@@ -20,7 +20,7 @@ type proposed struct {
 	rollout.Proposal
 	Cluster  string
 	File     string // the promotion file
-	Past, Of int    // number of the waiting step, from 1; number of steps
+	Past, Of int    // number of the step that waits, from 1; number of steps
 }
 
 // describe returns a proposal's title and body. It quotes other authors' texts as code, without mentions or formatting.
@@ -61,7 +61,7 @@ func markdown(name string, of any) string {
 		"join":     strings.Join,
 		"evidence": rollout.Evidence,
 	}).Parse(pullText))
-	_ = texts.ExecuteTemplate(&b, name, of) // cannot fail: the templates fit these types
+	_ = texts.ExecuteTemplate(&b, name, of) // cannot fail, because the templates fit these types
 	return b.String()
 }
 
@@ -84,7 +84,6 @@ type marked struct {
 	status
 }
 
-// statusesOf returns a transition's changed statuses, also for a release that ended early.
 func statusesOf(t rollout.ForgeUpdate) (all []marked) {
 	now, has := statusOf(t.After)
 	if before, had := statusOf(t.Before); has && (!had || now != before) {

@@ -42,10 +42,10 @@ type Worker struct {
 	mu      sync.Mutex
 	config  *rollout.Forge
 	jobs    map[string]*job
-	order   []string             // keys of jobs, oldest first
-	exists  map[string]bool      // by proposal's branch: whether it exists
-	newest  map[string]string    // by proposal's branch: the newest commit
-	removed map[string]time.Time // by branch: time of the last removal by this process
+	order   []string             // of jobs, oldest first
+	exists  map[string]bool      // by branch of a proposal
+	newest  map[string]string    // newest commit, by branch of a proposal
+	removed map[string]time.Time // last removal by this process, by branch
 	busy    bool
 	wake    chan struct{}
 	idle    *sync.Cond
@@ -54,7 +54,7 @@ type Worker struct {
 	host     host
 	hostOf   *rollout.Forge
 	pause    time.Time
-	downs    int // failures since the last usable response
+	downs    int // failures since the last answer
 	reported map[string]bool
 }
 
@@ -121,7 +121,7 @@ func (w *Worker) Resume(config rollout.Forge, transitions []rollout.ForgeUpdate,
 	})
 }
 
-// take requires the lock.
+// take is called with the lock held.
 func (w *Worker) take(
 	transitions []rollout.ForgeUpdate, mark func(ctx context.Context, h host, name string, m marked) error,
 ) {
@@ -140,7 +140,7 @@ func (w *Worker) take(
 	}
 }
 
-// put requires the lock.
+// put is called with the lock held.
 func (w *Worker) put(key string, do func(context.Context, host) error) {
 	if old := w.jobs[key]; old != nil {
 		w.jobs[key] = &job{do: do, after: old.after}
@@ -172,7 +172,7 @@ func (w *Worker) Run(ctx context.Context) {
 	}
 }
 
-// next returns the oldest due order, or the time until an order is due. It sets busy.
+// next returns the oldest due order, and sets busy. If none is due, it returns the wait for the next.
 func (w *Worker) next() (key string, j *job, wait time.Duration) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -183,7 +183,7 @@ func (w *Worker) next() (key string, j *job, wait time.Duration) {
 	return key, j, wait
 }
 
-// due requires the lock.
+// due is called with the lock held.
 func (w *Worker) due() (key string, j *job, wait time.Duration) {
 	now := w.Now()
 	if now.Before(w.pause) && len(w.jobs) > 0 {
@@ -237,10 +237,10 @@ func (o Options) reach(config rollout.Forge) (target, *api, error) {
 	}, nil
 }
 
-// unusable lasts until the configuration changes.
+// unusable is an error that lasts until the configuration changes.
 type unusable struct{ error }
 
-// maxTries limits an order's tries, unless a user may grant access later.
+// maxTries limits the tries of an order. Without access, an order is tried longer, because a user may grant it.
 const maxTries = 5
 
 func (w *Worker) done(ctx context.Context, key string, j *job, err error) {
@@ -269,13 +269,13 @@ func (w *Worker) done(ctx context.Context, key string, j *job, err error) {
 	case !answered && !errors.Is(err, errNoToken):
 		w.downs++
 		w.pause = now.Add(w.Spread(call.Backoff(w.downs)))
-		j.tries++ // try other orders first, because the forge may fail only for this order
+		j.tries++ // the forge may fail only for this order, so try others first
 		j.after = w.pause.Add(call.Backoff(j.tries))
 		w.report(err)
 		return
 	default:
 		w.report(err)
-		heals := []int{http.StatusUnauthorized, http.StatusForbidden, http.StatusNotFound} // after a user grants access
+		heals := []int{http.StatusUnauthorized, http.StatusForbidden, http.StatusNotFound} // a user may grant access
 		drop = isRequest && !slices.Contains(heals, failed.Status) && j.tries+1 >= maxTries
 	}
 	if w.jobs[key] != j {

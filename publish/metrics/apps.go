@@ -15,7 +15,7 @@ import (
 type known struct {
 	state   rollout.State
 	wait    Wait
-	weights map[string]float64 // by workload: weight of the release in flight, from 0 to 1
+	weights map[string]float64 // of the release in flight, from 0 to 1, by workload
 	failing bool
 }
 
@@ -76,7 +76,7 @@ func (c *appCollector) Collect(out chan<- prometheus.Metric) {
 	}
 }
 
-// Tell counts the changes in a report. It compares an app's first report with Before.
+// Tell counts the changes in a report. An app's first report is compared with its Before.
 func (m *Metrics) Tell(r report.Report) {
 	for _, a := range r.Apps {
 		m.look(a)
@@ -109,7 +109,7 @@ func (m *Metrics) look(l report.App) {
 	}
 	if is.state.Release != nil || was.state.Release != nil {
 		for _, o := range Outcomes() {
-			m.releases.WithLabelValues(name, string(o)) // from 0: if a series begins at 1, Prometheus sees no increase
+			m.releases.WithLabelValues(name, string(o)) // Prometheus sees no increase if a series begins at 1
 		}
 		m.glass.WithLabelValues(name)
 	}

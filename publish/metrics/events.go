@@ -21,7 +21,7 @@ const (
 // Outcomes lists all outcomes.
 func Outcomes() []Outcome { return []Outcome{Promoted, Rejected, Reverted, Superseded} }
 
-// On is a user's action that an app waits for.
+// On is a user's action for which an app waits.
 type On string
 
 const (
@@ -29,13 +29,13 @@ const (
 	OnRevert    On = "revert"    // revert Git to the stable version after a rejection
 )
 
-// Wait has the user's action that an app waits for, and the wait's start. Otherwise, it is zero.
+// Wait has the user's action for which an app waits, and the start of the wait. Without such a wait, it is zero.
 type Wait struct {
 	On    On
 	Since time.Time
 }
 
-// WaitOf returns the action that an app waits for, and since when.
+// WaitOf returns an app's Wait.
 func WaitOf(in strategies.Input) Wait {
 	s := in.State
 	if strategies.Key(in) != nil {
@@ -51,7 +51,7 @@ func WaitOf(in strategies.Input) Wait {
 	return Wait{}
 }
 
-// Change has the effects of a transition. A duration is nil unless its period ends in the transition.
+// Change has the effects of a transition. A duration is set only if its period ends with the transition.
 type Change struct {
 	Phase    rollout.Phase // "" if no transition was recorded
 	Started  bool
@@ -62,7 +62,7 @@ type Change struct {
 	Verdicts []rollout.AnalysisPhase
 }
 
-// Between returns the effects of a transition. asked is the newest version in Git.
+// Between returns the effects of a transition. asked is the hash of the newest version in Git.
 func Between(before, after rollout.State, asked rollout.Hash, now time.Time) (c Change) {
 	if after.Serial != before.Serial {
 		c.Phase = after.Phase
@@ -103,7 +103,7 @@ func outcome(before, after rollout.State, asked rollout.Hash) Outcome {
 	case ended && after.Stable != nil && after.Stable.Hash == was.Hash:
 		return Promoted
 	}
-	// The rejection is new, because a release's start removes its version's earlier rejection.
+	// The rejection is new, because the start of a release removes an earlier rejection of its version.
 	if _, ok := after.IsRejected(was.Hash); ok {
 		return Rejected
 	}

@@ -33,7 +33,7 @@ type Metrics struct {
 
 	started, releases, glass, transitions, verdicts *prometheus.CounterVec
 	lead, until, retreat, waited                    *prometheus.HistogramVec
-	parts                                           map[report.Part]*prometheus.HistogramVec // without fetches and pushes
+	parts                                           map[report.Part]*prometheus.HistogramVec
 	git                                             *prometheus.HistogramVec
 	lastPass, lastFetch, leading                    prometheus.Gauge
 
@@ -134,7 +134,7 @@ func (m *Metrics) Leading(is bool) {
 	m.leading.Set(map[bool]float64{true: 1}[is])
 }
 
-// Trace returns a report.Tracer. Each scrape calls stats.
+// Trace returns a report.Tracer. Each scrape of the metrics calls stats.
 func (m *Metrics) Trace(stats func() report.Stats) report.Tracer {
 	m.stats.Store(&stats)
 	return func(ctx context.Context, part report.Part, _ string) (context.Context, func(error)) {
@@ -150,7 +150,7 @@ func (m *Metrics) Trace(stats func() report.Stats) report.Tracer {
 			}
 			switch part {
 			case report.PartPass, report.PartFetch, report.PartPush:
-				m.lastPass.Set(seconds(now)) // also set after a fetch or push, because unchanged apps cause no pass
+				m.lastPass.Set(seconds(now)) // a fetch or push also counts, because unchanged apps have no passes
 			}
 			if part == report.PartFetch && err == nil {
 				m.lastFetch.Set(seconds(now))
@@ -161,7 +161,7 @@ func (m *Metrics) Trace(stats func() report.Stats) report.Tracer {
 
 func seconds(t time.Time) float64 { return float64(t.UnixMilli()) / 1000 }
 
-// familiesText describes all metrics, also for the documentation.
+// familiesText describes all metrics. The documentation has the same texts.
 //
 //go:embed families.yaml
 var familiesText []byte
@@ -169,7 +169,7 @@ var familiesText []byte
 type family struct {
 	Name, Help string
 	Labels     []string
-	Buckets    string // for histograms: a key of bounds
+	Buckets    string // of a histogram: a key of bounds
 }
 
 var bounds = map[string][]float64{
@@ -198,8 +198,8 @@ func (m *Metrics) histogram(name string) *prometheus.HistogramVec {
 	return promauto.With(m.registry).NewHistogramVec(opts, f.Labels)
 }
 
-// Count registers a counter of another package. Each scrape calls read. value is the value of the counter's label, if
-// any. Call Count only once for each name and value.
+// Count registers a counter of another package. Each scrape calls read. value is the value of the counter's label, or
+// "". Call Count only once for each name and value.
 func (m *Metrics) Count(name, value string, read func() float64) {
 	f := m.families[name]
 	opts := prometheus.CounterOpts{Name: name, Help: f.Help}

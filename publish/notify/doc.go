@@ -1,2 +1,2 @@
-// Package notify computes notifications only from recorded states, so that equal commits give equal events.
+// Package notify computes notifications from recorded states alone, so that equal commits give equal events.
 package notify

@@ -51,7 +51,7 @@ func eventOf(cluster string, commit rollout.StateCommit, app rollout.RecordedApp
 			e.Trouble, e.Reason = prefix+unhealthy, after.Unhealthy
 		}
 	}
-	about := before // an ended release is in the previous state
+	about := before // the previous state has a release that ended
 	if after.Release != nil {
 		about = after
 	}
@@ -141,7 +141,7 @@ var told = map[rollout.EventKind]struct {
 	rollout.EventRecovered:            {rollout.OutcomeGood, "recovered", false},
 }
 
-// title returns "shop in prod-eu: paused at step 2/8 (weight 20)".
+// title returns "shop in prod-eu: paused at step 2/8 (weight 20)" or similar.
 func title(e rollout.Event) string {
 	title := e.App + " in " + e.Cluster + ": " + told[e.Kind].what
 	switch atStep := told[e.Kind].atStep && e.Step > 0; {
@@ -191,7 +191,7 @@ func Kinds(before, after rollout.State) []rollout.EventKind {
 	b, a := before.Held, after.Held
 	isNew := a != nil && (b == nil || b.Reason != a.Reason || b.Message != a.Message)
 	is[rollout.EventHeld] = isNew && !a.Waits()
-	// Many apps wait for a cohort or stage, so a wait is an event only if an app needs a user.
+	// Many apps wait for a cohort or stage, so such a wait is an event only if the app needs a user.
 	is[rollout.EventWaiting] = a.Waits() && !a.Is(rollout.HeldCohort, rollout.HeldStage) &&
 		(!b.Waits() || b.Commit != a.Commit)
 	is[rollout.EventDegraded] = before.Unhealthy == "" && after.Unhealthy != ""
@@ -202,7 +202,7 @@ func Kinds(before, after rollout.State) []rollout.EventKind {
 
 func releaseKinds(is map[rollout.EventKind]bool, before, after rollout.State) {
 	same := before.Release.Same(after.Release)
-	stepped, opened := false, false // reached a later step; a promotion opened a gate
+	stepped, opened := false, false // the release reached a later step; a promotion opened a gate
 	for _, p := range after.Progress {
 		if was, found := before.ProgressOf(p.Workload); found && p.Step > was.Step {
 			stepped, opened = same && after.Phase != rollout.Aborting, opened || p.Opened != ""
@@ -245,7 +245,7 @@ func analysisKinds(is map[rollout.EventKind]bool, before, after rollout.State) {
 
 const unhealthy = "unhealthy"
 
-// troubles returns the ids of at most three problems. The release's problem is first. Its id stays the same from the
+// troubles returns the ids of at most three problems. The release's problem is first, and has the same id from the
 // stall until users revert.
 func troubles(prefix string, s rollout.State) (all []string) {
 	switch {

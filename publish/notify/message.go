@@ -14,13 +14,13 @@ import (
 type Message struct {
 	rollout.Event
 	Facts []Fact
-	Ends  bool // the message only ends a problem; the receiver did not select the event
+	Ends  bool // the message only ends a problem, and the receiver did not select this event
 }
 
 // Profile has the defaults of a service.
 type Profile struct {
-	Defaults []rollout.EventKind // kinds for receivers that selected none
-	Resolves bool                // a problem lasts until a message resolves it
+	Defaults []rollout.EventKind // for receivers that select none
+	Resolves bool                // a problem lasts until a message resolves the problem
 	Dedups   bool                // the service or its reader recognizes a repeated message by its key
 }
 
@@ -119,21 +119,21 @@ const MaxAge = 24 * time.Hour
 // MaxPending limits the waiting events of a receiver. The oldest are dropped.
 const MaxPending = 200
 
-// Due is a message to send. After sending, the receiver's cursor is After.
+// Due is a message to send. After the delivery, the receiver's cursor is After.
 type Due struct {
 	Message
 	After rollout.Cursor
 }
 
-// Backlog holds a receiver's unsent messages.
+// Backlog has a receiver's unsent messages.
 type Backlog struct {
 	Due     []Due
 	Dropped int // number of events that were too old or too many
 	Err     error
 }
 
-// Pending returns messages about the commits after the cursor, oldest first. A killed process may have sent the
-// messages up to claimed, so these are marked as repeats.
+// Pending returns messages about the commits after the cursor, oldest first. Messages up to claimed are marked as
+// repeats, because a killed process may have sent them.
 func Pending(cluster string, r rollout.Receiver, profile Profile, at rollout.Cursor, claimed string,
 	line []rollout.StateCommit, links Links, now time.Time) (b Backlog) {
 	repeats := slices.IndexFunc(line, func(c rollout.StateCommit) bool { return c.ID == claimed })

@@ -1,4 +1,4 @@
-// Package serve serves a port with limits on connections, and only under its own host names.
+// Package serve serves a port. It limits connections, and accepts only its own host names.
 package serve
 
 import (
@@ -14,8 +14,7 @@ import (
 	"time"
 )
 
-// For HTTP/1.1, browsers open at most six connections, although the standard (https://html.spec.whatwg.org) has no
-// limit.
+// With HTTP/1.1, browsers open at most six connections to a host.
 const (
 	mostConnections = 128
 	mostOfAddress   = 64
@@ -26,7 +25,7 @@ const (
 type Options struct {
 	Address string       // together with Public, determines the accepted host names
 	Public  string       // URL in browsers
-	Server  *http.Server // with a Handler and an ErrorLog; limits are set here
+	Server  *http.Server // has a Handler and an ErrorLog; On sets the limits
 	Ended   func(error)  // called if serving fails
 	Now     func() time.Time
 }
@@ -45,7 +44,7 @@ func On(listener net.Listener, o Options) (stop func()) {
 	}()
 	return func() {
 		end()
-		last, done := context.WithTimeout(context.Background(), 3*time.Second) // time for responses after stop
+		last, done := context.WithTimeout(context.Background(), 3*time.Second) // for responses after stop
 		defer done()
 		if err := server.Shutdown(last); err != nil {
 			_ = server.Close()
@@ -70,8 +69,8 @@ func (o Options) server() *http.Server {
 }
 
 // ownNames checks a request's host. It prevents DNS rebinding, in which another site's name resolves to this machine. A
-// loopback address accepts local names and the public URL's host. Another address also accepts IP addresses, names
-// without a dot and Services; without a public URL, any name.
+// loopback address accepts local names and the public URL's host. Any other address also accepts IP addresses, names
+// without a dot and names of Services. Without a public URL, it accepts any name.
 func ownNames(address, public string) func(host string) bool {
 	host := hostOf(address)
 	own := []string{"localhost", "127.0.0.1", "::1", host}
@@ -125,8 +124,9 @@ func (b *bounded) Accept() (net.Conn, error) {
 	return c, nil
 }
 
-// victim returns the connection to close for a client's new one, or nil. The client loses one at its limit, and
-// otherwise the busiest client does: the oldest idle, or else the oldest. The caller holds mu.
+// victim returns the connection to close for a client's new connection, or nil. At its limit, the client itself loses a
+// connection, otherwise the client with the most. Idle connections go before active, older before newer. The caller
+// holds mu.
 func (b *bounded) victim(client string) (victim *boundedConn) {
 	count := map[string]int{}
 	for _, c := range b.open {

@@ -34,7 +34,7 @@ func Enabled() bool { return variable("ENDPOINT") != "" }
 type Options struct {
 	Version string
 	Cluster string
-	Problem func(error) // called from any goroutine if spans cannot be sent
+	Problem func(error) // any goroutine calls this if spans cannot be sent
 }
 
 // Tracing sends spans until Stop.
@@ -93,7 +93,7 @@ func (p withoutMemory) OnEnd(s trace.ReadOnlySpan) {
 	p.SpanProcessor.OnEnd(s)
 }
 
-// exporter sends spans with OTLP as JSON over HTTP, because all collectors accept this. OpenTelemetry's exporter would
+// exporter sends spans by OTLP as JSON over HTTP, because all collectors accept this. OpenTelemetry's exporter would
 // add 2 MB of gRPC code. See https://opentelemetry.io/docs/specs/otlp/#json-protobuf-encoding.
 type exporter struct {
 	caller  call.Caller
@@ -102,7 +102,7 @@ type exporter struct {
 	failed  string // "" after a success
 }
 
-// variable prefers the variable for traces to the variable for all signals.
+// variable returns OpenTelemetry's variable for traces or, if unset, for all signals.
 func variable(name string) string {
 	return cmp.Or(os.Getenv("OTEL_EXPORTER_OTLP_TRACES_"+name), os.Getenv("OTEL_EXPORTER_OTLP_"+name))
 }
@@ -172,7 +172,7 @@ func httpClient() (*http.Client, error) {
 	return &http.Client{Transport: transport}, nil
 }
 
-// ExportSpans implements trace.SpanExporter. Calls must not overlap. If an error repeats, it returns nil, because the
+// ExportSpans implements trace.SpanExporter. Calls must not overlap. For a repeated error, it returns nil, because the
 // SDK logs each error.
 func (e *exporter) ExportSpans(ctx context.Context, spans []trace.ReadOnlySpan) error {
 	if len(spans) == 0 {

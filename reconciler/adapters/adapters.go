@@ -53,7 +53,6 @@ func (a Applier) Check(ctx context.Context, app string, objects []rollout.Object
 	return final(a.Client.Check(ctx, app, objects))
 }
 
-// final converts a permanent error of the API server to an InvalidError.
 func final(err error) error {
 	refused, is := errors.AsType[*cluster.Error](err)
 	if is && !refused.Temporary() && refused.Reason != cluster.Unexpected {

@@ -12,7 +12,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// VersionOf returns a pod template's field "version" (only here), or else the first image's tag.
+// VersionOf returns a pod template's field "version", which only this model has, or else the first image's tag.
 func VersionOf(template string) string {
 	var t struct {
 		Version string `json:"version"`
@@ -36,7 +36,7 @@ func VersionOf(template string) string {
 	return image
 }
 
-// Apply models a forced server-side apply with one field manager.
+// Apply models a forced server-side apply by one field manager.
 func (k *Cluster) Apply(o rollout.Object) error {
 	ref := o.Ref()
 	switch _, isWorkload := k.WorkloadOf(ref); {
@@ -87,7 +87,7 @@ func Backends(route rollout.Object) (all [][]Backend) {
 	return all
 }
 
-// Split returns an HTTPRoute's weights: "web 80 web-canary 20".
+// Split returns an HTTPRoute's weights, such as "web 80 web-canary 20".
 func Split(route rollout.Object) string {
 	share := func(b Backend) string { return fmt.Sprintf("%s %d", b.Service, b.Weight) }
 	shares := func(rule []Backend) string { return strings.Join(rollout.Mapped(rule, share), " ") }

@@ -10,8 +10,8 @@ import (
 )
 
 // Cluster models an API server, workload controllers, and a kubelet. The Deployment controller follows
-// pkg/controller/deployment of k8s.io/kubernetes v1.36.3. The next component is random, so controllers may see changes
-// late.
+// pkg/controller/deployment of k8s.io/kubernetes v1.36.3. A random component makes each step, so controllers may see
+// changes late.
 type Cluster struct {
 	Now         time.Time
 	rng         *rand.Rand
@@ -20,14 +20,14 @@ type Cluster struct {
 	Routes      map[rollout.Ref]rollout.Object // HTTPRoutes as last applied
 	Fate        func(version string) Lifetime  // of a new pod
 	OnChange    func(what string)              // after each change
-	Restarts    bool                           // of pods that never become ready
-	Nodes       int                            // each with a pod of each DaemonSet
-	Lag         bool                           // syncs may precede ReplicaSets' reports
-	Late        bool                           // a scale-down may be seen late
-	Sparse      bool                           // skips Deployments at rest, which is quicker
+	Restarts    bool                           // for pods that never become ready
+	Nodes       int                            // each has a pod of each DaemonSet
+	Lag         bool                           // a sync may run before a ReplicaSet's report
+	Late        bool                           // scale-downs may be seen late
+	Sparse      bool                           // skips Deployments at rest, to save time
 	serial      int
 	sorted      []*Deployment
-	kinds       []rollout.Partitioned // added by Describe
+	kinds       []rollout.Partitioned // from Describe
 }
 
 // Lifetime says whether and when a new pod becomes ready.
@@ -45,11 +45,11 @@ type Deployment struct {
 	BreakGlass           string // rollout.AnnotationBreakGlass, unchanged by Apply
 	settings
 	Sets    []*ReplicaSet // oldest first
-	writes  []write       // left in the Deployment controller's sync
+	writes  []write       // of the sync in progress
 	status  struct{ Replicas, updated, available int }
 	Started map[string]int // pods ever created, by version
 	sets    *ordinals      // nil for a Deployment
-	Rests   bool           // no step remained, until due or Apply; clear it after another change of pods
+	Rests   bool           // no step remains until due or Apply; cleared by other changes
 	due     time.Time      // when a pod next becomes ready or available, or zero
 }
 
@@ -59,9 +59,9 @@ type settings struct {
 	minReady           int
 	recreate, paused   bool
 	surge, unavailable rollout.Amount
-	partition          rollout.Amount // old (base) pods or, with countsNew, new pods
+	partition          rollout.Amount // old (base) pods or, if countsNew is set, new pods
 	countsNew          bool
-	onDelete           bool // DaemonSets only: no deletions of old pods
+	onDelete           bool // DaemonSets keep old pods
 }
 
 // ReplicaSet is a Deployment's version with its pods.
@@ -75,7 +75,7 @@ type ReplicaSet struct {
 	desiredNote, maxNote    int // deployment.kubernetes.io/desired-replicas, max-replicas
 	Version                 int // resourceVersion: a write with an older version fails
 	Pods                    []*Pod
-	late                    int // creatable pods before a controller sees a scale-down
+	late                    int // creatable pods before a scale-down is seen
 	status                  struct{ Replicas, available int }
 }
 
@@ -90,14 +90,14 @@ type Pod struct {
 	Terminating bool
 	ordinal     int
 	Role        string // rollout.AnnotationRole
-	uid         string // per pod, despite equal names
+	uid         string // unique despite equal names
 }
 
-// write updates a ReplicaSet's spec.replicas. It fails unless Version is still the ReplicaSet's version.
+// write updates a ReplicaSet's spec.replicas. It fails if the ReplicaSet has another Version.
 type write struct {
 	set               *ReplicaSet
 	Version, Replicas int
-	desired, most     int // the annotations, from the Deployment that the sync has read
+	desired, most     int // annotations of the Deployment that the sync has read
 }
 
 // New returns an empty cluster. Equal seeds of rng give equal runs.
@@ -110,14 +110,14 @@ func New(rng *rand.Rand, now time.Time) *Cluster {
 	}
 }
 
-// Micro makes a random controller's or the kubelet's step. It returns false if no step remains.
+// Micro makes a step of a random controller or of the kubelet. It returns false if no step remains.
 func (k *Cluster) Micro() bool {
 	if k.Sparse && len(k.awake()) == 0 {
 		return false
 	}
 	order := k.rng.Perm(4)
 	if k.Late && k.rng.IntN(4) > 0 {
-		order = []int{3, 0, 1} // pods last, like a rate-limited controller
+		order = []int{3, 0, 1} // pods last, as with a rate limit
 	}
 	for _, i := range order {
 		var did string

@@ -6,7 +6,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// WorkloadOf is rollout.WorkloadOf, extended to Describe's kinds.
+// WorkloadOf is rollout.WorkloadOf, also for the kinds of Describe.
 func (k *Cluster) WorkloadOf(ref rollout.Ref) (rollout.Workload, bool) {
 	w, is := rollout.WorkloadOf(ref)
 	_, builtIn := rollout.FindPartitioned(nil, ref.Group+"/", ref.Kind)
@@ -19,7 +19,7 @@ func (k *Cluster) described(ref rollout.Ref) int {
 	})
 }
 
-// Describe adds a controller for p's kind. It returns false for a repeated p.
+// Describe adds a controller for the kind of p. It returns false for a repeated p.
 func (k *Cluster) Describe(p rollout.Partitioned) bool {
 	switch i := k.described(p.Ref()); {
 	case i < 0:
@@ -32,15 +32,14 @@ func (k *Cluster) Describe(p rollout.Partitioned) bool {
 	return true
 }
 
-// partitioned returns nil for built-in kinds.
 func (k *Cluster) partitioned(o rollout.Object) *rollout.Partitioned {
 	p, _ := rollout.FindPartitioned(k.kinds, o.APIVersion(), o.Kind())
 	return p
 }
 
 // microCounts makes one pod's step of a controller of unordered pods, such as CloneSets (Kruise v1.8,
-// pkg/controller/cloneset/sync). It creates missing pods, old ones up to the partition. If old pods exceed the
-// partition, it replaces an unavailable old pod, or any if all are available.
+// pkg/controller/cloneset/sync). It creates missing pods, and old pods up to the partition. If there are more, it
+// replaces an unavailable old pod or, without one, any old pod.
 func (k *Cluster) microCounts(d *Deployment, all []member) string {
 	var old, fresh []member
 	free, down := slices.IndexFunc(all, func(m member) bool { return m.Pod == nil }), 0
@@ -81,7 +80,6 @@ func (k *Cluster) microCounts(d *Deployment, all []member) string {
 	return ""
 }
 
-// askCounts adds each revision's share of missing pods.
 func (d *Deployment) askCounts() {
 	old, missing := 0, d.Replicas
 	for _, rs := range d.Sets {

@@ -10,9 +10,8 @@ import (
 )
 
 // microDeployment makes one step of the Deployment controller: a sync's next write, or a new sync. With Lag, it may use
-// outdated status numbers and remove more old pods than maxUnavailable allows, like Kubernetes:
-// scaleDownOldReplicaSetsForRollingUpdate counts terminating pods as available. So tests check the strictest invariants
-// only without Lag.
+// outdated status numbers, and so remove more old pods than maxUnavailable allows. In Kubernetes, too,
+// scaleDownOldReplicaSetsForRollingUpdate counts terminating pods as available.
 func (k *Cluster) microDeployment() string {
 	for _, d := range k.shuffled() {
 		if d.sets != nil {
@@ -38,7 +37,7 @@ func (k *Cluster) microDeployment() string {
 		for len(d.writes) > 0 {
 			w := d.writes[0]
 			d.writes = d.writes[1:]
-			if w.Version != w.set.Version { // a conflict: sync again
+			if w.Version != w.set.Version { // a conflict, so sync again
 				d.writes = nil
 				return "ReplicaSet " + w.set.Name + " conflict"
 			}
@@ -93,7 +92,7 @@ func (k *Cluster) syncDeployment(d *Deployment) string {
 	return cmp.Or(did, d.writeStatus())
 }
 
-// split follows FindNewReplicaSet and FindOldReplicaSets: the oldest match is new.
+// split follows FindNewReplicaSet and FindOldReplicaSets. The oldest match is the new ReplicaSet.
 func (d *Deployment) split() (fresh *ReplicaSet, olds []*ReplicaSet) {
 	for _, rs := range d.Sets {
 		if fresh == nil && rs.Template == d.Template {
@@ -318,7 +317,8 @@ func (d *Deployment) fraction(rs *ReplicaSet) int {
 	return int(scaled+0.5) - rs.Replicas // rounds half away from zero, like integer.RoundToInt32
 }
 
-// Moved returns the next scaling's deviation from exact proportions, in pods: fraction uses an older total.
+// Moved returns by how many pods the next scaling deviates from exact proportions, because fraction uses an older
+// total.
 func (d *Deployment) Moved() int {
 	surge, _ := d.fenceposts()
 	total, moved := sizeOf(d.Sets), 0

@@ -1,3 +1,3 @@
-// Package kube models workload controllers and a kubelet in memory, with micro-steps and a given clock. The model has
-// the arithmetic of the real controllers, but not their queues and caches.
+// Package kube models workload controllers and a kubelet in memory, in small steps and with a given clock. The model
+// has the arithmetic of the real controllers, but not their queues and caches.
 package kube

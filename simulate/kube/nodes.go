@@ -19,7 +19,7 @@ func unavailableOf(o rollout.Object) rollout.Amount {
 	return rollout.Amount{Value: 1}
 }
 
-// IsByNode reports one pod per node, as in a DaemonSet.
+// IsByNode reports whether each node has one pod, as in a DaemonSet.
 func (d *Deployment) IsByNode() bool { return d.sets != nil && d.sets.byNode }
 
 func nodeOf(d *Deployment, p *Pod) string {
@@ -29,7 +29,7 @@ func nodeOf(d *Deployment, p *Pod) string {
 	return fmt.Sprintf("node-%d", p.ordinal+1)
 }
 
-// NodeLabels returns labels by node name, in three zones.
+// NodeLabels returns labels by node name. The nodes are in three zones.
 func (k *Cluster) NodeLabels() map[string]map[string]string {
 	all := map[string]map[string]string{}
 	for n := range k.Nodes {
@@ -38,8 +38,8 @@ func (k *Cluster) NodeLabels() map[string]map[string]string {
 	return all
 }
 
-// mayGo returns replaceable members. With a partition, members without an old pod come first, then the last nodes by
-// name: filterDaemonPodsNodeToUpdate (Kruise v1.8, daemonset_update.go).
+// mayGo returns the members that may be replaced. With a partition, members without an old pod come first, then the
+// last nodes by name, as in filterDaemonPodsNodeToUpdate (Kruise v1.8, daemonset_update.go).
 func (d *Deployment) mayGo(all []member) []member {
 	all = all[:min(len(all), d.Replicas)]
 	if d.Partition() == 0 {
@@ -59,7 +59,7 @@ func (d *Deployment) mayGo(all []member) []member {
 }
 
 // microNodes makes one pod's step of the DaemonSet controller of Kubernetes (pkg/controller/daemon) or Kruise, without
-// maxSurge. It creates missing pods. Without OnDelete, it deletes old pods: unavailable, or available within
+// maxSurge. It creates missing pods. Without OnDelete, it deletes unavailable old pods, and available old pods within
 // maxUnavailable.
 func (k *Cluster) microNodes(d *Deployment, all []member) string {
 	for n, m := range all {

@@ -8,7 +8,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// forever is gitrollout's minReadySeconds to stop a Deployment at a step.
+// forever is the minReadySeconds that stops a Deployment at a step.
 const forever = 1 << 30
 
 // NextDue returns when the next pod becomes ready or available, or zero.
@@ -29,7 +29,7 @@ func (k *Cluster) NextDue() (due time.Time) {
 	return due
 }
 
-// Observe returns the state of these or all workloads, as package cluster does.
+// Observe returns the state of the given workloads, or of all, as package cluster does.
 func (k *Cluster) Observe(only ...rollout.Workload) rollout.Observed {
 	o := rollout.Observed{Workloads: map[rollout.Workload]rollout.ObservedWorkload{}}
 	all := k.Deployments
@@ -86,7 +86,7 @@ func (k *Cluster) Observe(only ...rollout.Workload) rollout.Observed {
 	return o
 }
 
-// Serves reports a ready pod with the hash pin; "" means any.
+// Serves reports whether a ready pod has the hash pin. If pin is "", any ready pod counts.
 func (d *Deployment) Serves(pin string) bool {
 	return slices.ContainsFunc(d.Sets, func(rs *ReplicaSet) bool {
 		return (pin == "" || rs.PodHash == pin) && rs.Ready() > 0

@@ -9,15 +9,15 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// ordinals is for StatefulSets, DaemonSets and partitioned kinds, which own their pods. Sets are ControllerRevisions.
+// ordinals is for StatefulSets, DaemonSets and partitioned kinds. Their Sets are ControllerRevisions.
 type ordinals struct {
 	parallel     bool
 	byNode       bool        // the ordinal is the node's index
-	byCount      bool        // unordered, as in a CloneSet: the ordinal only names the pod
+	byCount      bool        // unordered, as in a CloneSet, so the ordinal only names the pod
 	base, update *ReplicaSet // status.currentRevision and .updateRevision
 }
 
-// ordinalsOf also sets the update strategy in s. by is nil for built-in kinds.
+// ordinalsOf also sets the update strategy in s. For built-in kinds, by is nil.
 func ordinalsOf(o rollout.Object, by *rollout.Partitioned, s *settings) *ordinals {
 	out := &ordinals{parallel: o.Map("spec")["podManagementPolicy"] == "Parallel", byNode: o.Kind() == "DaemonSet"}
 	s.onDelete = o.Map("spec", "updateStrategy")["type"] == "OnDelete"
@@ -29,14 +29,14 @@ func ordinalsOf(o rollout.Object, by *rollout.Partitioned, s *settings) *ordinal
 	switch {
 	case set != nil:
 		s.partition = amountOf(set)
-	case s.countsNew: // without the field, all pods are new
+	case s.countsNew: // if the field is missing, all pods are new
 		s.partition = rollout.Amount{Value: 100, Percent: true}
 	}
 	return out
 }
 
-// Partition returns how many pods, the lowest ordinals, keep the base revision. It rounds percentages up. Below 100%,
-// at least one unordered pod is new, as in Kruise's CalculatePartitionReplicas (v1.8, pkg/util).
+// Partition returns how many pods, from the lowest ordinal, keep the base revision. It rounds percentages up. Below
+// 100%, at least one unordered pod is new, as in Kruise's CalculatePartitionReplicas (v1.8, pkg/util).
 func (d *Deployment) Partition() int {
 	if d.sets == nil {
 		return 0
@@ -74,12 +74,12 @@ func (d *Deployment) members() []member {
 	return all
 }
 
-// IsUnordered reports whether pods do not wait for lower ordinals.
+// IsUnordered reports whether a pod does not wait for pods with lower ordinals.
 func (d *Deployment) IsUnordered() bool {
 	return d.sets != nil && (d.sets.parallel && d.Partition() == 0 || d.sets.byCount)
 }
 
-// Base returns the version behind a StatefulSet's partition, or "".
+// Base returns the version of a StatefulSet's base revision, or "".
 func (d *Deployment) Base() string {
 	if d.sets == nil || d.sets.base == nil {
 		return ""
@@ -156,7 +156,7 @@ func (k *Cluster) readOrdinals(d *Deployment) string {
 	return d.Workload.Kind + " " + d.Workload.Name + " is at " + d.sets.update.Name
 }
 
-// fill starts at the lowest ordinal. With OrderedReady, pods wait for available lower pods.
+// fill creates pods from the lowest ordinal. With OrderedReady, pods wait for available lower pods.
 func (k *Cluster) fill(d *Deployment, all []member) (did string, stop bool) {
 	for n := range d.Replicas {
 		switch m := all[n]; {
@@ -173,7 +173,7 @@ func (k *Cluster) fill(d *Deployment, all []member) (did string, stop bool) {
 	return "", false
 }
 
-// shrink starts at the highest ordinal, with OrderedReady one at a time.
+// shrink deletes pods from the highest ordinal, with OrderedReady one at a time.
 func (k *Cluster) shrink(d *Deployment, all []member) (did string, stop bool) {
 	for n := len(all) - 1; n >= d.Replicas; n-- {
 		switch m := all[n]; {
@@ -196,7 +196,7 @@ func (k *Cluster) createMember(d *Deployment, rs *ReplicaSet, n int) string {
 }
 
 // reportOrdinals makes a StatefulSet's update revision the base when all pods have it and are ready. Unordered pods
-// need not be ready. A DaemonSet's base is always its update revision.
+// need not be ready. A DaemonSet's base revision is always the update revision.
 func (d *Deployment) reportOrdinals(now time.Time) string {
 	was, base := d.status, d.sets.base
 	d.status.Replicas, d.status.updated, d.status.available = 0, 0, 0
@@ -265,12 +265,12 @@ func (d *Deployment) observeOrdinals(live *rollout.ObservedWorkload) {
 	}
 }
 
-// Evict deletes a pod, unless its UID differs.
+// Evict deletes a pod if the UID is the same.
 func (k *Cluster) Evict(namespace string, pod rollout.Pod) {
 	k.change(namespace, pod, "evicted", func(p *Pod) { p.Terminating = true })
 }
 
-// SetRole sets rollout.AnnotationRole, unless the UID differs.
+// SetRole sets rollout.AnnotationRole if the UID is the same.
 func (k *Cluster) SetRole(namespace string, pod rollout.Pod, role string) {
 	k.change(namespace, pod, "has the role "+role, func(p *Pod) { p.Role = role })
 }

@@ -80,9 +80,9 @@ func (k *Cluster) createPod(d *Deployment, rs *ReplicaSet) string {
 	return "pod " + p.Name + " (" + version + ") created"
 }
 
-// deletePod deletes a pod that is not ready, or else the last that became ready, as with equal numbers of pods per
-// node. The ReplicaSet controller may otherwise delete a ready pod first. The model omits this case: a Deployment
-// without gitrollout would lose the same pod.
+// deletePod deletes an unready pod or, if all are ready, the pod that became ready last. If nodes have different
+// numbers of pods, the ReplicaSet controller may choose another pod. A Deployment without gitrollout would lose the
+// same pod.
 func (k *Cluster) deletePod(live []*Pod) string {
 	pick := k.rng.Perm(len(live))
 	victim := live[pick[0]]

@@ -11,7 +11,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// Clone is a process's mirror with only the fetched commits.
+// Clone is a process's mirror, which has only fetched commits.
 type Clone struct {
 	Server *Server
 	Main   string          // at the last fetch
@@ -21,11 +21,11 @@ type Clone struct {
 	branch  string
 	cluster string
 	gate    gate
-	state   string // in the newest readable configuration
+	state   string // from the newest readable configuration
 	config  string // its blob id
 }
 
-// gate has the verb fetch, read or push, and a commit or branch. A push with an error happens if after is set.
+// gate gets the verb fetch, read or push, and a commit or branch. If after is set, a push succeeds despite its error.
 type gate func(verb, object string) (after bool, err error)
 
 // Clone returns a mirror without commits. The mirror calls gate before each of its requests.
@@ -92,7 +92,7 @@ func (c *Clone) Bring(_ context.Context, ids []string) (gone []string, err error
 	return gone, nil
 }
 
-// Push implements reconciler.Repository. All branches move, or none.
+// Push implements reconciler.Repository. Either all branches move or none.
 func (c *Clone) Push(_ context.Context, updates []rollout.Update) (map[string]string, error) {
 	made := make(map[string]string, len(updates))
 	var moves []move
@@ -161,7 +161,7 @@ func (c *Clone) Merge(ctx context.Context, commit, onto string) (rollout.Merge, 
 	return c.Server.Merge(commit, onto), nil
 }
 
-// Merge merges the single commit id, without earlier commits, into onto.
+// Merge merges only the commit id, not its ancestors, into the commit onto.
 func (g *Server) Merge(id, onto string) rollout.Merge {
 	is, was, now := g.Commits[id].files, g.Commits[g.at(id).Parent], g.Commits[onto].files
 	m := rollout.Merge{Edits: map[string][]byte{}}
@@ -211,7 +211,7 @@ func (c *Clone) prepare(u rollout.Update) (move, error) {
 	return m, nil
 }
 
-// receive moves all branches, or none if one has moved. A repeated push has no effect.
+// receive moves all branches or, if one has moved, none. A repeated push has no effect.
 func (g *Server) receive(by string, moves []move) error {
 	var moved []string
 	arrived := true

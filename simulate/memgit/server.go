@@ -18,10 +18,10 @@ type Server struct {
 	moved   func(by string, branch, from, to string)
 }
 
-// self is the author of reconcilers' commits, as in package git's Snapshot.
+// self is the author of reconcilers' commits, as in a Snapshot of package git.
 const self = "a merged proposal"
 
-// New returns a server without branches. It calls moved, if not nil, after each move.
+// New returns a server without branches. It calls moved, if set, after each move of a branch.
 func New(moved func(by string, branch, from, to string)) *Server {
 	if moved == nil {
 		moved = func(string, string, string, string) {}
@@ -70,7 +70,7 @@ type Change struct {
 	Branch, Author, Message string
 	When                    time.Time
 	Edits                   map[string][]byte // by path; nil deletes the file or folder
-	Links                   map[string]string // targets of symbolic links by path
+	Links                   map[string]string // targets of symbolic links, by path
 }
 
 // Commit makes a user's commit, moves the branch, and returns the id.
@@ -80,7 +80,7 @@ func (g *Server) Commit(c Change) string {
 	return id
 }
 
-// Make makes a commit on a parent or, for "", a first commit. It moves no branch.
+// Make makes a commit on a parent, or a first commit if parent is "". It moves no branch.
 func (g *Server) Make(parent string, c Change) string {
 	files := map[string]file{}
 	maps.Copy(files, g.at(parent).files)
@@ -109,7 +109,7 @@ func (g *Server) Make(parent string, c Change) string {
 	return made.commit.ID
 }
 
-// Set moves a branch unconditionally, or deletes it for "".
+// Set moves a branch to any commit. If id is "", it deletes the branch.
 func (g *Server) Set(by, branch, id string) {
 	was := g.refs[branch]
 	if g.refs[branch] = id; id == "" {

@@ -16,7 +16,6 @@ import (
 	"gitrollout.dev/gitrollout/views/status"
 )
 
-// lookEvery is the minimum time between fetches of all state branches.
 const lookEvery = 5 * time.Second
 
 type fleetView struct {
@@ -142,7 +141,6 @@ func (r *Records) recordsOf(
 	return c
 }
 
-// statesOf returns a cluster's records. With an error, it returns no records.
 func (r *Records) statesOf(
 	ctx context.Context, repo *git.Repo, b *source.Branch, broken map[string]error,
 ) (*source.States, error) {

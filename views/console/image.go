@@ -14,7 +14,6 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// edited is a commit's tree with edited files. Commit returns the original commit.
 type edited struct {
 	rollout.Tree
 	commit rollout.Commit

@@ -169,7 +169,6 @@ func (s *Server) page(name string) http.HandlerFunc {
 	}
 }
 
-// view is a page's data, without the data that its script reads.
 type view struct {
 	Cluster, App    string
 	Missing, Staged bool
@@ -207,7 +206,6 @@ func fail(w http.ResponseWriter, code int, message string) {
 	send(w, code, map[string]string{"error": message})
 }
 
-// sendRead responds with data or, after an error, with 502 and the error.
 func sendRead(w http.ResponseWriter, data any, err error) {
 	switch {
 	case err == nil:

@@ -103,7 +103,6 @@ func write(w http.ResponseWriter, control *http.ResponseController, now time.Tim
 
 func (b *Board) id(number int64) string { return fmt.Sprintf("%s-%d", b.epoch, number) }
 
-// parse returns the number in the first id that this process made, or 0.
 func (b *Board) parse(ids ...string) int64 {
 	for _, id := range ids {
 		epoch, number, _ := strings.Cut(id, "-")

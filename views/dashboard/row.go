@@ -34,7 +34,7 @@ type row struct {
 	Shared *status.Shared `json:"shared,omitempty"`
 }
 
-// maxText is the limit of a text in characters.
+// maxText is in characters.
 const maxText = 160
 
 func rowOf(a status.App) row {
@@ -75,7 +75,6 @@ func (r row) searched() string {
 	return strings.Join([]string{r.App, r.Images, string(r.Phase), r.Held, r.Text, r.Commit, r.Subject, r.Author}, " ")
 }
 
-// lacks reports whether a word of q is not in text.
 func lacks(text, q string) bool {
 	text = strings.ToLower(text)
 	isMissing := func(word string) bool { return !strings.Contains(text, word) }

@@ -86,7 +86,6 @@ func (s *sessions) of(r *http.Request) *session {
 	return &found
 }
 
-// end signs a user out, and invalidates copies of the cookie.
 func (s *sessions) end(of *session) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -131,7 +130,7 @@ type self struct {
 	May     []rollout.Verb `json:"may"` // for the app in ?app=
 }
 
-// rules returns nil if the file is invalid, and responds with the error.
+// If rules returns nil, it has responded with the error.
 func (s *Server) rules(w http.ResponseWriter) *rules {
 	found, err := s.Access.read()
 	if err != nil {

@@ -137,7 +137,7 @@ func (r *ClusterReport) checkStrictly(tree rollout.Tree, known map[string]*rollo
 	return nil
 }
 
-// unmatched warns about each path without wildcards that matches no folder. If no path matches, it warns only once.
+// unmatched warns about each path without wildcards that matches no folder.
 func unmatched(config *rollout.Config, folders []string) (warnings []string) {
 	const folder = "folder with a kustomization; a chart needs helm: {} in its entry, a folder of manifests directory: {}"
 	if len(folders) == 0 {

@@ -109,7 +109,6 @@ func urgency(a status.App) int {
 	return len(byUrgency) - 2
 }
 
-// fleetLine draws "prod-eu 1000 apps: ✖ 2 Degraded ✔ 998 Healthy" or similar.
 func fleetLine(l status.Listing, k Look) string {
 	counts, held := map[rollout.Phase]int{}, 0
 	for _, a := range l.Apps {

@@ -34,7 +34,6 @@ var outcomes = map[status.Outcome]span{
 	status.InFlight: {"◐", cyan},
 }
 
-// drawPast draws a release. Images that the previous release lacks (older) come first.
 func drawPast(p status.Past, older []string, k Look) (out string) {
 	mark := outcomes[p.Outcome]
 	what := string(p.Outcome)

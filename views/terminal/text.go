@@ -229,7 +229,6 @@ func age(d time.Duration) string {
 	return fmt.Sprintf("%dd", int(d.Hours())/24)
 }
 
-// countdown formats a duration such as 6m12s. It rounds up to whole seconds.
 func countdown(d time.Duration) string {
 	if d <= 0 {
 		return "0s"

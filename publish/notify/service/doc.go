@@ -1,3 +1,3 @@
-// Package service makes one attempt to send a message to a service. Errors contain neither credentials nor secret
+// Package service sends a message to a service, in one attempt. Errors contain neither credentials nor secret
 // addresses.
 package service

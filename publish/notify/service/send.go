@@ -132,7 +132,7 @@ func (s *session) post(ctx context.Context, address string, header http.Header, 
 	return s.postBytes(ctx, address, header, data, "application/json")
 }
 
-// passes lists the statuses below 500 after which a retry may succeed.
+// passes lists the HTTP statuses below 500 after which a retry may succeed.
 var passes = []int{http.StatusRequestTimeout, http.StatusTooEarly, http.StatusTooManyRequests}
 
 // postBytes sends JSON with a media type. A 2xx response with an incomplete body is a success, because a retry would
@@ -149,7 +149,7 @@ func (s *session) postBytes(
 	}
 	failed := &Failure{msg: err.Error()}
 	if refused := new(call.Error); errors.As(err, &refused) && refused.Status != 0 {
-		// After other statuses, such as a redirect to another host, a retry cannot succeed.
+		// After any other status below 500, such as a redirect to another host, a retry cannot succeed.
 		failed.Final, failed.After = refused.Status < 500 && !slices.Contains(passes, refused.Status), refused.After
 	}
 	return nil, failed

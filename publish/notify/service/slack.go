@@ -9,7 +9,6 @@ import (
 	"gitrollout.dev/gitrollout/publish/notify"
 )
 
-// slackPasses lists transient errors.
 var slackPasses = []string{"internal_error", "fatal_error", "service_unavailable", "request_timeout", "ratelimited"}
 
 func sendSlack(ctx context.Context, s *session, m notify.Message) error {

@@ -15,7 +15,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// templates has the services' messages as YAML. Services get JSON.
+// templates has the services' messages as YAML, which is sent as JSON.
 //
 //go:embed templates
 var templates embed.FS
@@ -64,7 +64,7 @@ type card struct {
 	App, Cluster, Title, Text, Release, CommitURL, Proposal, ProposalURL, Kind, Trouble text
 
 	Outcome, Color text // such as #2eb67d
-	At, Lasts      text // At is the event's time; an alert ends at Lasts
+	At, Lasts      text // time of the event; end of an alert
 	Over           []text
 	Ends           bool
 	Channel        text // the receiver's setting
@@ -73,14 +73,14 @@ type card struct {
 
 type fact struct{ Name, Value text }
 
-// text is printed in quotes, so that it cannot add fields.
+// text is a template's text. It is printed in quotes, so that it cannot add fields.
 type text string
 
 func (t text) String() string { return strconv.QuoteToASCII(strings.ToValidUTF8(string(t), "\ufffd")) }
 
 func (t text) Cut(most int) text { return text(rollout.Cut(string(t), most)) }
 
-// Plain makes other authors' Markdown harmless, without hidden links or mentions.
+// Plain makes other authors' Markdown harmless: it removes hidden links and mentions.
 func (t text) Plain() text {
 	return text(strings.NewReplacer("](", "] (", "]:", "] :", "][", "] [", "|", "¦", "@all", "@ all", "@here", "@ here",
 		"@everyone", "@ everyone").Replace(string(t)))

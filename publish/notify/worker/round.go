@@ -12,17 +12,17 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// maxLag limits how many commits a recorded cursor may lag if no message is due. A new process reads these commits.
+// maxLag limits how many commits a recorded cursor lags if no message is due, because a new process reads these
+// commits.
 const maxLag = 100
 
-// lease is the time after which the process of an unchanged claim counts as dead.
+// lease is how long a claim may stay unchanged before its process counts as dead.
 const lease = 30 * time.Second
 
 // claimTime limits the time for sending claimed messages. It is shorter than lease, so that no other process takes
 // over.
 const claimTime = 20 * time.Second
 
-// errBusy means that another process has claimed messages.
 var errBusy = errors.New("another gitrollout process is sending notifications")
 
 type task struct {
@@ -43,7 +43,7 @@ func (w *Worker) round(ctx context.Context) time.Duration {
 		return w.trouble.after.Sub(now)
 	}
 	var p plan
-	if w.record != nil { // if the last known record has nothing due, no request is needed
+	if w.record != nil { // no request is needed if the last known record has nothing due
 		var err error
 		if p, err = w.plan(ctx, v, clone(w.record), now); err == nil && !p.changed {
 			return p.wait
@@ -93,7 +93,7 @@ func clone(n *rollout.Notified) *rollout.Notified {
 	return &c
 }
 
-// plan claims due messages. It may run again after a conflict, so in w it changes only foreign, since and reported.
+// plan claims due messages. It runs again after a conflict, so of w it changes only foreign, since and reported.
 func (w *Worker) plan(ctx context.Context, v view, n *rollout.Notified, now time.Time) (plan, error) {
 	p := plan{wait: time.Hour}
 	if left := w.busy(n, now); left > 0 {
@@ -141,7 +141,7 @@ func (w *Worker) plan(ctx context.Context, v view, n *rollout.Notified, now time
 		n.Since = rollout.Second(now)
 	}
 	if p.changed = was.By != n.By || !maps.Equal(was.Receivers, n.Receivers); p.changed {
-		maps.Copy(n.Receivers, lagging) // also write lagging cursors, because the record is written anyway
+		maps.Copy(n.Receivers, lagging) // the record is written anyway
 	}
 	return p, nil
 }
@@ -167,10 +167,10 @@ func (w *Worker) sign(n *rollout.Notified) {
 	}
 }
 
-// busy returns how long to wait for the claim of another process. The lease is measured by this machine's clock.
+// busy returns how long to wait for the claim of another process. This machine's clock measures the lease.
 func (w *Worker) busy(n *rollout.Notified, now time.Time) time.Duration {
-	// The process of an old claim is dead, even if clocks differ. "gitrollout once" ends too early to wait for the
-	// lease.
+	// After ten minutes, the claim's process is dead, even if clocks differ. "gitrollout once" ends too early to wait
+	// for the lease.
 	isOld := !n.Since.IsZero() && now.Sub(n.Since) > 10*time.Minute
 	if n.By == "" || n.By == w.ID || isOld {
 		w.foreign = ""
@@ -229,7 +229,7 @@ type sent struct {
 	after   time.Duration
 }
 
-// send stops if a message needs a retry or the time is over.
+// send stops when a message needs a retry, or the time is over.
 func (w *Worker) send(ctx context.Context, t task) (s sent) {
 	ctx, cancel := context.WithTimeout(ctx, claimTime)
 	defer cancel()
@@ -259,7 +259,7 @@ func (w *Worker) note(ctx context.Context, t task, s sent) {
 		w.unwritten[name] = t.end
 	case s.n > 0:
 		w.unwritten[name] = t.due[s.n-1].After
-	case ctx.Err() != nil: // keep the claim, because the message may have arrived
+	case ctx.Err() != nil: // the message may have arrived, so keep the claim
 	default:
 		c := w.record.Receivers[name]
 		w.unwritten[name] = rollout.Cursor{Told: c.Told, App: c.App}

@@ -1,6 +1,6 @@
-// Package worker sends notifications in the background. A record in Git has a cursor for each receiver. Processes claim
-// messages in the record by compare-and-swap, so that no message is sent by two processes. After a crash, the next
-// process sends claimed messages again, as possible repeats unless the service recognizes repeats.
+// Package worker sends notifications in the background. A record in Git has a cursor for each receiver. A process
+// claims messages in the record by compare-and-swap, so that no other process sends them. After a crash, the next
+// process sends claimed messages again, and marks these as possible repeats unless the service recognizes repeats.
 package worker
 
 import (
@@ -51,14 +51,14 @@ type Worker struct {
 	mu     sync.Mutex
 	config *rollout.Config
 	head   string
-	base   map[string]string // by receiver: head of the state branch when the receiver was first seen
+	base   map[string]string // head of the state branch when a receiver was first seen
 	known  []rollout.StateCommit
 	asked  int
-	served int // value of asked at the start of the last complete round
+	served int // asked, at the start of the last complete round
 
 	// Only Run's goroutine uses the fields below.
 	record    *rollout.Notified         // nil before the first read
-	unwritten map[string]rollout.Cursor // by receiver: cursor that is not in the record yet
+	unwritten map[string]rollout.Cursor // cursors that are not in the record yet
 	retries   map[string]retry
 	trouble   retry             // retry of the record after a failure
 	foreign   string            // another process's claim, or ""
@@ -132,7 +132,7 @@ func (w *Worker) Run(ctx context.Context) {
 			continue
 		}
 		w.mu.Lock()
-		if w.foreign == "" { // otherwise, another process is still sending
+		if w.foreign == "" {
 			w.served = asked
 			w.idle.Broadcast()
 		}
@@ -145,7 +145,7 @@ func (w *Worker) Run(ctx context.Context) {
 	}
 }
 
-// settle writes the last cursors. Otherwise, the next process would repeat all messages after the recorded cursors.
+// settle writes the last cursors, because the next process repeats all messages after the recorded cursors.
 func (w *Worker) settle() {
 	if len(w.unwritten) == 0 {
 		return
@@ -195,7 +195,7 @@ func (w *Worker) view() view {
 	return v
 }
 
-// line reads only commits from Git that w.known lacks.
+// line reads from Git only the commits that w.known lacks.
 func (w *Worker) line(ctx context.Context, v view, after string) (line []rollout.StateCommit, err error) {
 	for id := v.head; id != after; {
 		c, ok := v.known[id]
@@ -211,11 +211,10 @@ func (w *Worker) line(ctx context.Context, v view, after string) (line []rollout
 	return line, nil
 }
 
-// errAhead means that another process recorded a newer cursor.
 var errAhead = errors.New("is newer than the known head of the state branch")
 
-// read returns the state commits after `after`, up to upTo. Errors: errAhead if `after` is newer than upTo, ErrGone if
-// a rewrite of the branch removed `after`.
+// read returns the state commits after `after`, up to upTo. The error is errAhead if `after` is newer than upTo, and
+// ErrGone if a rewrite of the branch removed `after`.
 func (w *Worker) read(ctx context.Context, after, upTo string) ([]rollout.StateCommit, error) {
 	line, err := w.History(ctx, after, upTo)
 	if !errors.Is(err, ErrGone) {
@@ -242,7 +241,7 @@ func (w *Worker) report(about string, err error) {
 	}
 }
 
-// next returns the retry after a failure. asked is the service's pause, or 0.
+// next returns the retry after a failure. asked is the pause that the service requires, or 0.
 func (w *Worker) next(r retry, now time.Time, asked time.Duration) retry {
 	r.tries++
 	r.after = now.Add(max(asked, w.Spread(call.Backoff(r.tries))))
