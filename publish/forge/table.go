@@ -58,7 +58,7 @@ type pullAPI interface {
 	edit(ctx context.Context, p pull, t text, closed bool) error
 }
 
-// announcer's methods fail if the forge does not know a name.
+// announcer returns an error if the forge does not know a name.
 type announcer interface {
 	ask(ctx context.Context, p pull, reviewers []string) error
 	label(ctx context.Context, p pull, labels []string) error

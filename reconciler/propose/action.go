@@ -140,8 +140,7 @@ func decide(in strategies.Input, a Action) (decision, error) {
 	return decision{}, fmt.Errorf("there is no verb %q", a.Verb)
 }
 
-// promoteFully opens all gates. In a hold for adoption or renaming, the version at the head replaces the running
-// version.
+// promoteFully opens all gates. In a hold for adoption or renaming, the head's version replaces the running one.
 func promoteFully(in strategies.Input) (decision, error) {
 	d := decision{subject: "Promote " + in.App.Name + " fully"}
 	h, coming := in.State.Held, strategies.Coming(in)
@@ -170,8 +169,7 @@ func promoteFully(in strategies.Input) (decision, error) {
 	return d, nil
 }
 
-// adoptAnyway adopts the app from another controller. If full is true, the head may replace a running version that is
-// not in Git.
+// adoptAnyway adopts from another controller. If full is true, the head may replace a running version that Git lacks.
 func adoptAnyway(in strategies.Input, full bool) (decision, error) {
 	if h := in.State.Held; h == nil || h.Reason != rollout.HeldForeign || in.Head.Render == nil {
 		return decision{}, errors.New("it is not held for objects that another controller owns")

@@ -130,7 +130,7 @@ type self struct {
 	May     []rollout.Verb `json:"may"` // for the app in ?app=
 }
 
-// If rules returns nil, it has responded with the error.
+// rules returns nil after it has responded with an error.
 func (s *Server) rules(w http.ResponseWriter) *rules {
 	found, err := s.Access.read()
 	if err != nil {
