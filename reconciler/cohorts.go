@@ -26,7 +26,7 @@ type cohorts struct {
 	view    *gitView
 	entries *source.Entries
 	older   map[string]*source.Entries // for older heads, by commit
-	of      [3]any                     // branch, record's head and number of renders of the answers
+	of      [3]any                     // branch, record's head and number of renders that gave the answers
 	waiting map[string]*cohort.Entry   // by waiting app; nil if unknown
 	next    atomic.Pointer[string]     // app that the next wake makes due
 }

@@ -16,7 +16,7 @@ const maxTries = 5
 func (r *Reconciler) RunOnce(ctx context.Context, clock func() time.Time, fetch bool) error {
 	r.stats.passes.Add(1)
 	r.collects = r.Ends && !fetch
-	failed := map[string]error{} // by reconciled app; may be nil
+	failed := map[string]error{} // by reconciled app; nil after success
 	var errs []error
 	for try := 1; ; try++ {
 		var looked error

@@ -150,8 +150,8 @@ func (h *outbox) looked() {
 	h.notify()
 }
 
-// dequeue returns the due transitions. If an app's record has changed since, it drops the transition and makes the app
-// due.
+// dequeue returns the due transitions. If an app's record has changed since its decision, it drops the transition and
+// makes the app due.
 func (h *outbox) dequeue(now time.Time) (all []transition) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -24,7 +24,7 @@ type appCache struct {
 	health  strategies.Health
 	routing routing
 	pending *strategies.Decision // applied rollback that is not recorded, or nil
-	on      *rollout.State       // record of pending's decision
+	on      *rollout.State       // record from which pending was decided
 	told    bool
 	failing time.Time // first failed pass, or zero
 	kept    error     // of the last prune
@@ -241,7 +241,7 @@ func (r *Reconciler) gather(ctx context.Context, s *pass, now time.Time) (unknow
 	if s.input, err = r.gatherer(r.renders).Gather(ctx, app, now); err != nil {
 		return nil, err
 	}
-	if app.Promotion != nil { // a rollback needs only Gather's result
+	if app.Promotion != nil { // after Gather, because a rollback needs no author
 		s.input.Promotion, err = r.blame.withAuthor(a, s.input)
 		unknown = errors.Join(unknown, err)
 	}

@@ -194,7 +194,7 @@ func (p *peers) known() map[string]peer {
 			k.tree, k.states, k.owner, k.err = nil, nil, rollout.Cluster{}, unread(cluster)
 			continue
 		}
-		if k.states == nil { // an app has asked an older result of States
+		if k.states == nil { // an app asked through an earlier result of States
 			k.states = map[string]peerState{}
 		}
 		next := *k

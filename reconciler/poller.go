@@ -202,7 +202,7 @@ func (l *poller) readRecord(ctx context.Context, heads rollout.Heads, pushes int
 		return l.states.read(heads, pushes, nil)
 	}
 	states := &source.States{}
-	if heads.State != "" { // the first transition creates the branch
+	if heads.State != "" { // otherwise the first transition creates the branch
 		tree, err := snapshotOf(ctx, l.Repository, heads.State)
 		if err != nil {
 			return nil, fmt.Errorf("read state commit %s: %w", rollout.ShortID(heads.State), err)

@@ -241,7 +241,7 @@ func (r *Reconciler) requeue(s recorded, now time.Time) {
 	r.report(s, m)
 }
 
-// backoff returns the wait before the next try. It is the time since the first failure, within 1 s and 1 min.
+// backoff returns the wait before the next try. It is the time since the first failure, at least 1 s and at most 1 min.
 func backoff(failing time.Duration) time.Duration {
 	return min(max(failing, time.Second), time.Minute)
 }

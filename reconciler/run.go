@@ -101,7 +101,7 @@ func (r *Reconciler) pumpIn(ctx context.Context, interval time.Duration) error {
 	var looked time.Time
 	next := time.NewTimer(0)
 	defer next.Stop()
-	due, failing, away := time.Now(), time.Time{}, time.Time{} // fetches fail since away
+	due, failing, away := time.Now(), time.Time{}, time.Time{} // fetches have failed since away
 	at := func(when time.Time) {
 		due = rollout.Later(when, time.Now())
 		next.Reset(time.Until(due))
@@ -163,7 +163,7 @@ func (l *poller) interval(flag time.Duration) time.Duration {
 // pumpOut records transitions, at most once in a push interval.
 func (r *Reconciler) pumpOut(ctx context.Context) {
 	var since, last, pushed time.Time // first and newest arrival, and end of the last push
-	var failing time.Time             // pushes fail since then
+	var failing time.Time             // pushes have failed since then
 	for ctx.Err() == nil {
 		var timer <-chan time.Time
 		waits, urgent, notYet := r.out.waits(time.Now())

@@ -258,7 +258,7 @@ func (w *Worker) request(ctx context.Context, t *task, latest, suffix string) (p
 		return provider.Request{}, fmt.Errorf("app %s may not use namespace %s: no Secret is read there, and no Job "+
 			"is created; to permit that, add to the app's entry in the configuration: namespaces: [%s]", t.app.Name, at, at)
 	}
-	when := map[bool]time.Time{true: t.at}[t.Metric.Compare != nil || w.Past] // so that both queries cover one time
+	when := map[bool]time.Time{true: t.at}[t.Metric.Compare != nil || w.Past] // both queries need the same time
 	if suffix != "" {
 		when = cmp.Or(t.Before, when)
 	}

@@ -140,7 +140,7 @@ func decide(in strategies.Input, a Action) (decision, error) {
 	return decision{}, fmt.Errorf("there is no verb %q", a.Verb)
 }
 
-// promoteFully opens all gates. In a hold for adoption or renaming, the head's version replaces the running one.
+// promoteFully opens all gates. In a hold for adoption or renaming, Git's version replaces the running version.
 func promoteFully(in strategies.Input) (decision, error) {
 	d := decision{subject: "Promote " + in.App.Name + " fully"}
 	h, coming := in.State.Held, strategies.Coming(in)

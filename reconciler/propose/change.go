@@ -19,7 +19,7 @@ type Change struct {
 	Effect  string
 	uses    []string // files of the version that an undo restores
 
-	Again func() (Change, error) // repeats the work on a new head; nil if edits depend on no other files
+	Again func() (Change, error) // makes the change on a new head; nil if edits depend on no other files
 }
 
 // Target names the cluster and the branch that a Change is for.

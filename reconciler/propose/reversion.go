@@ -22,7 +22,7 @@ type Tree interface {
 type Reversion struct {
 	Edits   map[string][]byte // by path; nil deletes the file
 	Sharers []string          // other apps with an edited file
-	Outside []string          // outside the app's folder
+	Outside []string          // edited files outside the app's folder
 	Others  []rollout.Commit  // also reverted, oldest first; see Trace
 	Late    bool              // one of Others is newer than the release, or the history is unknown
 	Resized []string          // changes of replicas that the edits may undo

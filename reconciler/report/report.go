@@ -57,7 +57,7 @@ type Stats struct {
 	Passes  int // of single apps, and calls of RunOnce
 	Commits int // on the state branch
 	Decided int // passes with a decision
-	Lost    int // pushes that another writer preceded
+	Lost    int // pushes that failed because another writer was first
 }
 
 // Part names a part of a pass, for metrics and traces.

@@ -43,7 +43,7 @@ func (r *Reader) Open(tree Snapshot, last *rollout.Config) (*Branch, error) {
 	}
 	if b.Config != nil {
 		var err error
-		was, left := r.opened.Load(), 100_000 // a few nested Git tree objects can expand to millions
+		was, left := r.opened.Load(), 100_000 // a limit, because a few nested Git trees can expand to millions
 		if tree.Commit().ID != "" && was != nil && was.Config == b.Config && was.Policy == b.Policy &&
 			render.HasSameNames(was.Tree, tree, "", &left) { // only commits have Git's ids
 			b.Apps, b.InvalidNames = was.Apps, was.InvalidNames
@@ -148,7 +148,7 @@ type Promotion struct {
 	ID   string             // blob id, or ""
 	File *rollout.Promotion // nil if unusable
 	Err  error              // of the file
-	By   rollout.Commit     // wrote the file; zero if unknown
+	By   rollout.Commit     // commit that wrote the file; zero if unknown
 }
 
 // Promotion reads an app's promotion file or, if there is none, a former name's file, because decisions stay valid

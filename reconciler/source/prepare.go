@@ -115,7 +115,7 @@ func recordedEntry(b *Branch, s rollout.State, head strategies.Head, p *rollout.
 	e := &cohort.Entry{Waits: waits, Hold: waits, Commit: rollout.Commit{ID: h.Commit, Author: h.Author},
 		Release: head.Render.Version(), Asks: h.Is(rollout.HeldShared)}
 	switch words := strings.Fields(what); {
-	case isStaged: // may be of an older commit
+	case isStaged: // the wait may be for an older commit
 		if e.Held = h.Reason; len(words) > 1 && words[0] == "release" {
 			e.Release = rollout.Hash(words[1])
 		}
