@@ -158,7 +158,7 @@ func (s *Story) each(version string, do func(*kube.Pod) bool) error {
 	return oneOf("version with pods", version, known)
 }
 
-// appOf splits off the app. With a single app, the arguments omit it.
+// appOf splits the app off the arguments. They may omit a story's only app.
 func (s *Story) appOf(args []string) (rollout.App, []string, error) {
 	apps := s.branch().Apps
 	var names []string

@@ -57,7 +57,7 @@ func (v *View) DeleteJob(_ context.Context, namespace, name string) error {
 	return v.act(Effect{Verb: "delete", Object: "Job/" + name}, func() { delete(v.cluster.jobs, namespace+"/"+name) })
 }
 
-// ends has the state of the Jobs of a hook. Other Jobs succeed.
+// ends has the state of a hook's Jobs, by hook. Other Jobs succeed.
 type ends map[string]rollout.JobState
 
 func (e ends) of(job string) rollout.JobState {

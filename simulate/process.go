@@ -14,7 +14,7 @@ import (
 // Effect is an action on Git or on the cluster.
 type Effect struct {
 	Verb   string // fetch, read, push, ask, check, compare, apply, evict, label, unannotate, prune, make or delete
-	Object string // or app, branch or commit
+	Object string // object, app, branch or commit
 }
 
 // String returns the verb and the object.

@@ -20,7 +20,7 @@ type Cluster struct {
 	Routes      map[rollout.Ref]rollout.Object // HTTPRoutes as last applied
 	Fate        func(version string) Lifetime  // of a new pod
 	OnChange    func(what string)              // after each change
-	Restarts    bool                           // for pods that never become ready
+	Restarts    bool                           // restart pods that never become ready
 	Nodes       int                            // each has a pod of each DaemonSet
 	Lag         bool                           // a sync may run before a ReplicaSet's report
 	Late        bool                           // scale-downs may be seen late

@@ -1,2 +1,2 @@
-// Package console has the Session of commands and the dashboard, which reads and changes apps.
+// Package console has the Session, with which commands and the dashboard read and change apps.
 package console

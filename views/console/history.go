@@ -115,7 +115,7 @@ func titlesOf(s rollout.State, seen rollout.Observed) map[string]bool {
 	}
 	for _, ref := range s.Inventory {
 		own[ref.Kind+" "+ref.Namespace+"/"+ref.Name] = true
-		if _, is := rollout.WorkloadOf(ref); is { // a Service's name may begin another app's pod's name
+		if _, is := rollout.WorkloadOf(ref); is { // another app's pod may begin with a Service's name
 			add(ref.Kind, ref.Namespace, ref.Name)
 		}
 	}

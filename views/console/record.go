@@ -12,7 +12,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// Record commits edits to the state branch. Each attempt calls change for the edits.
+// Record commits edits to the state branch. Each attempt gets the edits from change.
 func (w *Session) Record(
 	ctx context.Context, subject string, change func(*git.Snapshot) (map[string][]byte, error),
 ) (id string, err error) {

@@ -36,7 +36,7 @@ type Records struct {
 
 	mu     sync.Mutex
 	world  *Session        // nil before the first open
-	client *cluster.Client // if nil, why says why
+	client *cluster.Client // if nil, why has the reason
 	within []string        // sets Session.Within
 	why    string
 }

@@ -19,7 +19,7 @@ import (
 //go:embed assets
 var embedded embed.FS
 
-// Records reads data that the Board lacks. The page shows their errors.
+// Records reads data that the Board lacks. Pages show a method's error.
 type Records interface {
 	Diff(ctx context.Context, app string) (Diff, error)
 	Objects(ctx context.Context, app string) (Diff, error) // desired objects

@@ -19,7 +19,7 @@ type Sample struct {
 	Want   int       `json:"want"`   // desired pods
 }
 
-// All samples need about 3 MB.
+// All samples need at most about 3 MB.
 const (
 	maxSamples = 240
 	maxDrawn   = 200

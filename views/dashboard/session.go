@@ -108,8 +108,8 @@ func (s *sessions) cookie(name, value string, age time.Duration, site http.SameS
 		Secure: s.secure, SameSite: site}
 }
 
-// signedIn returns the user of a session cookie or bearer token. For a bearer token, the session is nil. It needs no
-// CSRF check, because other sites cannot make browsers send the token.
+// signedIn returns the user of a session cookie or bearer token. A bearer token has no session, and needs no CSRF
+// check, because other sites cannot make browsers send the token.
 func (s *Server) signedIn(r *http.Request, rules *rules) (p Person, of *session, ok bool) {
 	if token, bearer := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer "); bearer {
 		p, ok = rules.byToken(token)

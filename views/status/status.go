@@ -40,7 +40,7 @@ type App struct {
 	Release   *Release          `json:"release,omitempty"`
 	Stable    *Release          `json:"stable,omitempty"`
 	Coming    *Release          `json:"coming,omitempty"`   // hooks run before this release begins
-	Rejected  *Rejected         `json:"rejected,omitempty"` // of the newest commit
+	Rejected  *Rejected         `json:"rejected,omitempty"` // version of the newest commit, if rejected
 	Source    *rollout.Commit   `json:"source,omitempty"`   // commit of the objects in the cluster
 	Images    []string          `json:"images,omitempty"`   // for an app without stages: images at Source
 	Workloads []Workload        `json:"workloads,omitempty"`
