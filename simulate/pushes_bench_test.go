@@ -190,8 +190,8 @@ func (f *pushFleet) pass() {
 	must(f.b, f.loop.RunOnce(f.b.Context(), time.Now, true))
 }
 
-// push commits a new version of a file, and measures until the first write. The CPU time is of the whole pass, and of the pass
-// that reads the record of the first.
+// push commits a new version of a file, and measures until the first write. The CPU time also includes the rest of this pass, and the next
+// pass, which reads the record.
 func (f *pushFleet) push(version, file string) {
 	f.b.Helper()
 	f.repo.CommitFiles(file+" "+version, map[string]string{file: pushMap(strings.TrimSuffix(filepath.Base(file), ".yaml"), version)})

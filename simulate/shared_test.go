@@ -169,7 +169,7 @@ func newSharedWorld(t testing.TB, seed uint64, apps int, renderer reconciler.Ren
 		w.names[i] = fmt.Sprintf("a%d", i)
 	}
 	w.cluster.Kube.Sparse = true
-	w.cluster.changed = func(what string) { // quicker than Story's: what begins with a kind and the name of an app's object
+	w.cluster.changed = func(what string) { // quicker than in a Story, because only the changed object's app is touched
 		_, object, _ := strings.Cut(what, " ")
 		i, err := strconv.Atoi(strings.TrimPrefix(object[:max(0, strings.IndexAny(object+" ", " -"))], "a"))
 		for at, name := range w.names {

@@ -64,7 +64,7 @@ func TestInputsAt(t *testing.T) {
 		"another cluster":     {map[string]string{rollout.ConfigPath("dev"): configOf("- {path: apps/*}\n")}, true},
 		"a promotion of prod": {map[string]string{rollout.PromotionPath("prod", "shop"): "decision: hold\n"}, true},
 	} {
-		// without a cache, as folders have no ids
+		// a new reader has no cache, which would need ids of folders
 		reader := func() *source.Reader { return source.NewReader("prod", render.New(render.InProcess{})) }
 		a, err := reader().InputsAt(was, "shop")
 		must(t, err)
