@@ -124,9 +124,9 @@ func (b *bounded) Accept() (net.Conn, error) {
 	return c, nil
 }
 
-// victim returns the connection to close for a client's new connection, or nil. At its limit, the client itself loses a
-// connection, otherwise the client with the most. Idle connections go before active, older before newer. The caller
-// holds mu.
+// victim returns the connection to close for a client's new connection, or nil. A client at its limit loses its own
+// connection, and otherwise the busiest client loses one. Idle connections go before active, older before newer. The
+// caller holds mu.
 func (b *bounded) victim(client string) (victim *boundedConn) {
 	count := map[string]int{}
 	for _, c := range b.open {
