@@ -30,8 +30,8 @@ func isOfTemplate(objects *kind, r *revision) bool {
 }
 
 // equalRevision returns the newest ControllerRevision with the workload's template (Match in k8s.io/kubernetes
-// pkg/controller/daemon/update.go). If none matches, because the watch lags, it returns the revision with the applied
-// hash.
+// pkg/controller/daemon/update.go). If none matches, it returns the revision with the applied hash. While the watch
+// lags (synced is false), it returns nil.
 func equalRevision(w *workload, synced bool, revisions []*revision) *revision {
 	for _, is := range []func(*revision) bool{
 		func(r *revision) bool { return r.template == w.template },
