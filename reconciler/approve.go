@@ -18,13 +18,13 @@ type Approver func(ctx context.Context, commit, path, promoters string) (who str
 
 // approvals caches an Approver's results. Passes never call the Approver, because a call may fetch history.
 type approvals struct {
-	ask    Approver // nil if no approval is needed
+	ask    Approver // nil: no approval needed
 	touch  func(app string)
 	wanted func()
 
 	mu    sync.Mutex
 	known map[string]approval // by app
-	open  map[string]question
+	open  map[string]question // by app
 }
 
 // question names a promotion file by its path and blob id; main is the commit id of the users' branch.
@@ -77,14 +77,14 @@ func (v *gitView) approvalOf(a *appView) question {
 	return question{path: a.promotion.Path, file: a.promotion.ID, main: v.main(), promoters: v.branch.Promoters(a.Name)}
 }
 
-// permitted bars an app's promotion if the policy ignores promotions of its author, or if the author is unknown. The
-// author is the signer or, without a signer, the author of the commit or merge that introduced the file.
+// permitted bars an app's promotion if the policy ignores promotions of its author: the signer, or else the author of
+// the commit or merge that introduced the file. It also bars a promotion by an unknown author.
 func (q *approvals) permitted(v *gitView, a *appView) (*appView, error) {
 	project, _ := v.branch.Policy.ProjectOf(a.Name)
 	_, some := project.Bars("")
 	file := a.promotion.File
 	if file == nil {
-		q.forgetApp(a.Name) // a later equal file needs its own approval
+		q.forgetApp(a.Name) // an equal later file needs its own approval
 	}
 	if q.ask == nil || !some || file == nil || file.Decision != rollout.Promote && file.Commit == "" {
 		return a, nil
@@ -109,13 +109,13 @@ func (q *approvals) permitted(v *gitView, a *appView) (*appView, error) {
 func (q *approvals) said(app string, about question) (approval, error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	// An approval stays valid at newer commits. A file without an approval is checked again at each commit.
+	// An approval stays valid at newer commits. A missing approval is checked at each commit.
 	known, answered := q.known[app]
 	switch {
 	case !answered || known.file != about.file || known.promoters != about.promoters,
 		known.who == "" && known.main != about.main:
 	case known.err != nil:
-		delete(q.known, app)
+		delete(q.known, app) // the next pass repeats the question
 		return approval{}, known.err
 	default:
 		return known, nil

@@ -17,8 +17,8 @@ type blame struct {
 	wanted func()
 
 	mu       sync.Mutex
-	unblamed map[string]string // oldest commit of each requested history
-	authors  map[string]authorship
+	unblamed map[string]string     // first commit of each requested history, by app
+	authors  map[string]authorship // by app
 }
 
 // authorship names a promotion file by its blob id. The author is "" if unknown.
@@ -74,8 +74,8 @@ func (s *transition) follows() bool {
 	return !s.decision.Rollback && s.before.Source != "" && next != s.before.Source && isNext
 }
 
-// withAuthor returns the promotion file with its author. If the author of a file is not known yet, withAuthor requests
-// the history. Until the history is read, its error permits only a rollback.
+// withAuthor returns the promotion file with its author. For a file older than this process, it requests the history.
+// Until then, its error permits only a rollback.
 func (b *blame) withAuthor(a *appView, in strategies.Input) (*rollout.Promotion, error) {
 	s, file, head := in.State, in.Promotion, in.Head.Render
 	awaited := head != nil && head.Release() == file.Release && (s.Stable == nil || s.Stable.Hash != file.Release)
@@ -120,8 +120,8 @@ func (b *blame) forget(app string) {
 	delete(b.authors, app)
 }
 
-// readHistory reads the requested histories. If the requested commit is too old, the newest commits name the authors.
-// Without a history, the newest commit's author counts. If Git is unreachable, a later pass requests the history again.
+// readHistory reads the requested histories. If the requested commit is too far back, the newest commits name the
+// authors. Without a history, the newest commit's author is used. If Git is unreachable, a later pass requests again.
 func (l *poller) readHistory(ctx context.Context, v *gitView) (any bool, failed error) {
 	requests := l.blame.take()
 	for _, app := range sortedKeys(requests) {

@@ -18,10 +18,10 @@ type fetcher struct {
 	wanted func()
 
 	mu    sync.Mutex
-	wants map[string][]job // by missing commit
-	asked map[string]bool
+	wants map[string][]job  // by missing commit
+	asked map[string]bool   // commits whose fetch has started
 	ours  map[string]bool   // commits that are or were on the users' branch
-	gone  map[string]string // why a commit is unavailable
+	gone  map[string]string // why commits are unavailable, until the next fetch
 }
 
 const mostOurs = 20_000
@@ -60,8 +60,8 @@ func (f *fetcher) missing() (commits []string) {
 	return commits
 }
 
-// brought handles fetched commits. The server lacks the commits in gone, and the users' branch lacks the commits in
-// outside. After an error, apps request all commits again.
+// brought handles a fetch. The server lacks the commits in gone, and the users' branch lacks the commits in outside.
+// After an error, apps request all commits again.
 func (f *fetcher) brought(commits, gone, outside []string, err error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -88,7 +88,7 @@ func (f *fetcher) brought(commits, gone, outside []string, err error) {
 	}
 }
 
-// follow also permits new requests for unavailable commits.
+// follow permits new requests for unavailable commits.
 func (f *fetcher) follow(line []Snapshot) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -17,19 +17,18 @@ import (
 	"gitrollout.dev/gitrollout/strategies"
 )
 
-// appCache holds an app's values that gitrollout rebuilds after a restart. Only the app's passes write
-// them, one at a time.
+// appCache holds values that a restart rebuilds. Only the app's passes write them, one at a time.
 type appCache struct {
-	runs    []rollout.AnalysisRun // recorded, with later measurements
+	runs    []rollout.AnalysisRun // recorded runs with later measurements
 	health  strategies.Health
 	routing routing
-	pending *strategies.Decision // applied rollback that is not recorded, or nil
-	on      *rollout.State       // record from which pending was decided
+	pending *strategies.Decision // applied but unrecorded rollback, or nil
+	on      *rollout.State       // pending was decided from this record; a pointer, because few apps have one
 	told    bool
-	failing time.Time // first failed pass, or zero
-	kept    error     // of the last prune
+	failing time.Time // start of the failed passes, or zero
+	kept    error     // error of the last prune
 	fought  error     // another writer changed the release's objects
-	refused error     // first refusal to set pods' metadata
+	refused error     // first refusal to set pods' metadata by role
 }
 
 type pass struct {
@@ -37,8 +36,8 @@ type pass struct {
 	cache *appCache
 }
 
-// pass applies an app's recorded state, observes the app and decides. It returns nil if the record is unreadable, or if
-// a removed app has none.
+// pass applies an app's recorded state, observes the app and decides. It returns nil for an unreadable record, or a
+// removed app without a record.
 func (r *Reconciler) pass(ctx context.Context, name string, now time.Time) (s *pass) {
 	v := r.in.current()
 	if v == nil {
@@ -51,7 +50,7 @@ func (r *Reconciler) pass(ctx context.Context, name string, now time.Time) (s *p
 	}
 	e, known := r.states.of(name)
 	if e.err != nil || !known || a.removed != nil && e.state.App == "" {
-		r.cohorts.forget(name, false)
+		r.cohorts.forget(name, false) // another app compares the answers
 		r.peers.forget(name)
 		return nil
 	}
@@ -69,7 +68,7 @@ func (r *Reconciler) pass(ctx context.Context, name string, now time.Time) (s *p
 // A pass patches at most maxRoles pods. Their changes start another pass.
 const maxRoles, maxRefusals, rolesWithin = 100, 5, 2 * time.Second
 
-// setRoles sets the labels and annotations of each pod's role. Its errors stop no transition.
+// setRoles sets pods' labels and annotations by role, after any transition. Its errors stop no transition.
 func (r *Reconciler) setRoles(ctx context.Context, s *pass) {
 	waits := s.decision.Subject != "" && s.input.Pending == nil
 	if r.Annotations == nil || r.Only != nil || s.app.removed != nil || s.decision.Stale || waits {
@@ -84,7 +83,7 @@ func (r *Reconciler) setRoles(ctx context.Context, s *pass) {
 		if err := r.Annotations.SetRole(ctx, p.Namespace, p.Pod, p.Metadata); err == nil {
 			set++
 		} else if first = cmp.Or(first, err); ctx.Err() != nil && set > 0 {
-			return
+			return // the set pods start another pass
 		} else if refused++; refused == maxRefusals {
 			break
 		}
@@ -170,8 +169,8 @@ func (r *Reconciler) decide(ctx context.Context, s *pass, now time.Time) {
 	}
 }
 
-// goesBack reports whether a decision begins or continues a rollback. A stale decision also counts, because nothing is
-// applied for it.
+// goesBack reports whether a decision begins or continues a rollback. A stale decision counts, because it applies
+// nothing.
 func (s *pass) goesBack() bool {
 	return s.decision.Rollback || s.decision.Stale || s.before.Phase == rollout.Aborting
 }
@@ -190,7 +189,7 @@ func (r *Reconciler) withheld(s *pass) (why error) {
 	return why
 }
 
-// stays reports whether a decision changes neither the release, its steps nor the app's commit, and starts no hook.
+// stays reports whether a decision keeps the release, its steps and the app's commit, and starts no hook.
 func (s *pass) stays() bool {
 	next, was := s.decision.State, s.before
 	begins := slices.ContainsFunc(next.Hooks, func(run rollout.HookRun) bool {
@@ -210,7 +209,7 @@ func (r *Reconciler) list(ctx context.Context, s *pass) {
 	if lists {
 		var err error
 		if objects, _, err = r.desired(ctx, new(s.transition), s.cache, *next, s.input.Now); err != nil {
-			return
+			return // apply reports the error
 		}
 	}
 	if !s.decision.Rollback && s.input.Answers.IsHealed() && s.decision.Subject == "" {
@@ -227,7 +226,7 @@ func (r *Reconciler) list(ctx context.Context, s *pass) {
 func (r *Reconciler) gather(ctx context.Context, s *pass, now time.Time) (unknown, err error) {
 	m, a, state := s.cache, s.app, s.before
 	if m.pending != nil && !m.on.Equal(&s.before) {
-		m.pending = nil
+		m.pending = nil // Git's record has changed
 	}
 	if m.pending != nil {
 		state = m.pending.State
@@ -241,7 +240,7 @@ func (r *Reconciler) gather(ctx context.Context, s *pass, now time.Time) (unknow
 	if s.input, err = r.gatherer(r.renders).Gather(ctx, app, now); err != nil {
 		return nil, err
 	}
-	if app.Promotion != nil { // after Gather, because a rollback needs no author
+	if app.Promotion != nil { // only after Gather has read a rollback's commit
 		s.input.Promotion, err = r.blame.withAuthor(a, s.input)
 		unknown = errors.Join(unknown, err)
 	}
@@ -252,7 +251,7 @@ func (r *Reconciler) gather(ctx context.Context, s *pass, now time.Time) (unknow
 	m.health = m.health.Seen(s.input)
 	s.input.Health = m.health
 	m.routing.looked(now)
-	if a.removed == nil || state.Phase == rollout.Aborting {
+	if a.removed == nil || state.Phase == rollout.Aborting { // other removed apps get no routing
 		s.input.Applied = m.routing.since(state, s.input.Source, now)
 	}
 	if r.Analyzer != nil {
@@ -282,7 +281,7 @@ func (r *Reconciler) answer(ctx context.Context, s *pass, ask strategies.Ask) (e
 			m.health = m.health.Applied(errors.Join(m.fought, m.refused), errors.Join(s.err, m.kept), s.input.Now)
 			s.input.Health = s.cache.health
 		}
-		answers.Healed = new(s.err == nil)
+		answers.Healed = new(s.err == nil) // even if Unannotate fails below
 		if r.Annotations != nil {
 			for _, g := range strategies.FinishedRequests(s.input) {
 				s.err = errors.Join(s.err, r.Annotations.Unannotate(ctx, g.Workload.Ref(), rollout.AnnotationBreakGlass, g.Value))
@@ -294,7 +293,7 @@ func (r *Reconciler) answer(ctx context.Context, s *pass, ask strategies.Ask) (e
 		switch foreign, err = r.Observer.OtherOwners(ctx, s.app.Name, ask.Foreign, s.input.Now); {
 		case err == nil:
 			answers.Foreign, s.refused = &foreign, len(foreign) > 0 // owners may give up objects later
-		case errors.As(err, &refused): // such as a kind that cannot be read
+		case errors.As(err, &refused): // such as an unreadable kind
 			s.input.Head.Render, s.input.Head.Err, s.refused, err = nil, refused, true, nil
 		}
 	case ask.Adoptable != nil:
@@ -309,8 +308,8 @@ func (r *Reconciler) answer(ctx context.Context, s *pass, ask strategies.Ask) (e
 	return err
 }
 
-// evict deletes pods that controllers do not replace. In a rollback's first pass it evicts none, because the cluster
-// still has the step's objects. After a failed apply, a restart evicts none, because replacements may not start.
+// evict deletes pods that controllers do not replace. A rollback's first pass deletes none, because the cluster still
+// has the step's objects. After a failed apply, a restart deletes none: replacements may not start.
 func (r *Reconciler) evict(ctx context.Context, s *pass) (err error) {
 	isAborted := s.decision.Rollback || strategies.RequestedAbort(s.input) != ""
 	begins := isAborted && s.input.State.Phase != rollout.Aborting
@@ -361,7 +360,7 @@ func (k *applier) accepted(ctx context.Context, s *pass, commit string) (map[str
 	err = k.Applier.Check(ctx, s.app.Name, append(objects, ahead...))
 	for _, job := range hook.Jobs(s.app.Name, rendered.Objects, rendered.Release()) {
 		if err == nil && k.Jobs != nil {
-			err = k.Jobs.CheckJob(ctx, job)
+			err = k.Jobs.CheckJob(ctx, job) // no release begins with a bad Job
 		}
 	}
 	known := map[string]error{commit: nil}
@@ -374,7 +373,7 @@ func (k *applier) accepted(ctx context.Context, s *pass, commit string) (map[str
 	return known, nil
 }
 
-// measure starts due measurements. It skips unrecorded analyses, because their start may change.
+// measure starts due measurements, except of unrecorded analyses, whose start may change.
 func (r *Reconciler) measure(s transition, record rollout.State) {
 	if r.Analyzer == nil || s.decision.Stale {
 		return
