@@ -25,7 +25,7 @@ type job struct {
 	sinceSource bool // line begins at the recorded source
 }
 
-// renderQueue queues renders. Apps with a release in flight come first.
+// renderQueue puts apps with a release in flight first.
 type renderQueue struct {
 	isInFlight func(app string) bool
 

@@ -69,7 +69,6 @@ func (e ends) of(job string) rollout.JobState {
 	return rollout.JobState{Complete: true}
 }
 
-// set executes "job migrate fails". An unknown hook is an error.
 func (e ends) set(args, hooks []string) error {
 	state, known := map[string]rollout.JobState{
 		"completes": {Complete: true}, "runs": {}, "fails": {Failed: true, Message: "BackoffLimitExceeded"},

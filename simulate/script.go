@@ -86,7 +86,6 @@ func (s Script) Options(tree rollout.Tree, cluster string) (StoryOptions, error)
 	return o, fmt.Errorf("there are several clusters; name one with --cluster: %s", strings.Join(found, ", "))
 }
 
-// maxLoaded limits a Story's files in bytes, because memory holds them.
 const maxLoaded = 256 << 20
 
 func (o *StoryOptions) load(tree rollout.Tree, dir string, size *int) error {

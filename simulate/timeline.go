@@ -222,7 +222,6 @@ func (s *Story) pinsOf(d *kube.Deployment, state rollout.State) (pins []string) 
 	return pins
 }
 
-// readable replaces hashes by versions, and commits by the numbers of their pushes, from #0.
 func (s *Story) readable(text string) string {
 	pairs := slices.Concat(rollout.Mapped(s.renders(), versions)...)
 	for i, id := range s.pushes {

@@ -10,7 +10,6 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// maxSubject is in characters.
 const maxSubject = 72
 
 // Together joins changes of several apps into one commit. It fails if two changes give one file different contents, or

@@ -34,7 +34,6 @@ type row struct {
 	Shared *status.Shared `json:"shared,omitempty"`
 }
 
-// maxText is in characters.
 const maxText = 160
 
 func rowOf(a status.App) row {
