@@ -9,8 +9,8 @@ import (
 // OwnNamespace is gitrollout's default namespace.
 const OwnNamespace = "gitrollout"
 
-// MayWriteIn reports whether the app may have objects in a namespace: its own, or a match of Namespaces. kube-system
-// must be listed by name; gitrollout's namespace (own) is forbidden.
+// MayWriteIn reports whether the app may have objects in a namespace: in its own, or in a match of Namespaces. Only an
+// entry without wildcards permits kube-system. No app may write in gitrollout's namespace (own).
 func (a App) MayWriteIn(namespace, own string) bool {
 	listed := strings.Fields(a.Namespaces)
 	switch namespace {
@@ -30,7 +30,8 @@ func (a App) MayHave(kind string) bool {
 	return slices.Contains(listed, "*") || matchesAny(listed, kind)
 }
 
-// As returns the app with a service account: "namespace/name", a name in the app's namespace, or "" (default).
+// As returns the app with a service account: "namespace/name", a name in the app's namespace, or "" for the default
+// account.
 func (a App) As(account string) App {
 	if a.ServiceAccount = account; account != "" && !strings.Contains(account, "/") {
 		a.ServiceAccount = a.Namespace + "/" + account

@@ -9,21 +9,21 @@ import (
 type AnalysisPhase string
 
 const (
-	AnalysisPending      AnalysisPhase = "Pending" // not measured, or ignored
+	AnalysisPending      AnalysisPhase = "Pending" // not measured yet, or the result is ignored
 	AnalysisRunning      AnalysisPhase = "Running"
 	AnalysisSuccessful   AnalysisPhase = "Successful"
 	AnalysisFailed       AnalysisPhase = "Failed"
-	AnalysisErrored      AnalysisPhase = "Error"        // measurements failed
-	AnalysisInconclusive AnalysisPhase = "Inconclusive" // neither condition holds
+	AnalysisErrored      AnalysisPhase = "Error"        // measurements had errors
+	AnalysisInconclusive AnalysisPhase = "Inconclusive" // neither condition is true
 
-	// AnalysisStopped ends a run without verdict. Argo Rollouts lacks it.
+	// AnalysisStopped ends a run without a verdict. Argo Rollouts has no such phase.
 	AnalysisStopped AnalysisPhase = "Stopped"
 )
 
 // Done reports whether the phase is final.
 func (p AnalysisPhase) Done() bool { return p != "" && p != AnalysisPending && p != AnalysisRunning }
 
-// Metric is a metric with defaults. All arguments except Secrets and Pods have values.
+// Metric is a metric with defaults. All arguments have values, except arguments in Secrets and Pods.
 type Metric struct {
 	Name                    string
 	InitialDelay            time.Duration // from the run's start to the first measurement
@@ -38,7 +38,7 @@ type Metric struct {
 	Retention               int  // number of newest measurements kept; default 10
 	DryRun                  bool // the verdict has no effect
 
-	// Not in Argo Rollouts:
+	// Argo Rollouts lacks the following fields.
 	OnNoData   NoData   // how an empty result counts; default NoDataError
 	MinSamples int      // with fewer samples, OnNoData applies (default: no verdict yet); 0: no minimum
 	StartWhen  string   // ignore results until this is true once; "": none
@@ -48,8 +48,8 @@ type Metric struct {
 	Config   map[string]any       // the provider's settings, as in the manifest
 	Secrets  map[string]SecretRef // arguments read from Secrets at each measurement
 
-	// Pods has arguments to compute at each measurement. Latest and Stable stand for the versions' pod-template-hash.
-	// Other arguments have variables, such as "{{templates.NAME.podTemplateHash}}".
+	// Pods has arguments whose values are computed at each measurement. Latest and Stable stand for the versions'
+	// pod-template-hash. Other values have variables, such as "{{templates.NAME.podTemplateHash}}".
 	Pods map[string]string
 }
 
@@ -58,23 +58,23 @@ type NoData string
 
 // The values of Metric.OnNoData.
 const (
-	NoDataError NoData = ""     // conditions are evaluated: most give an error, as in Argo Rollouts
-	NoDataWait  NoData = "wait" // ignored, and measured again
-	NoDataPass  NoData = "pass" // successful
-	NoDataFail  NoData = "fail" // failed
+	NoDataError NoData = ""     // the conditions are evaluated, and most return an error, as in Argo Rollouts
+	NoDataWait  NoData = "wait" // the result is ignored, and the metric is measured again
+	NoDataPass  NoData = "pass" // the measurement is successful
+	NoDataFail  NoData = "fail" // the measurement has failed
 )
 
-// Compare sets how versions are compared. A result is [bad requests, all requests].
+// Compare sets how versions are compared. A query returns [bad requests, all requests].
 type Compare struct {
-	// MaxIncrease is the allowed increase of the share of bad requests; 0.01: one percentage point.
+	// MaxIncrease is the allowed increase of the share of bad requests; 0.01 is one percentage point.
 	MaxIncrease float64 `json:"maxIncrease"`
 	// Confidence is 1 minus the allowed probability of a false failure, over all measurements; default 0.999.
 	Confidence float64 `json:"confidence"`
 	// Histogram means that queries return cumulative buckets (label le, or a native histogram), not [bad, all].
 	Histogram bool `json:"histogram,omitempty"`
-	// By is a label, such as user: distinct values count, not requests.
+	// By is a label, such as user. Its distinct values count, not requests.
 	By string `json:"by,omitempty"`
-	// Before compares with the version and time before the release, not with stable.
+	// Before compares with the former version before the release, not with stable.
 	Before bool `json:",omitempty"`
 }
 
@@ -92,13 +92,13 @@ type Measurement struct {
 	Message string        `json:"message,omitempty"`
 }
 
-// MetricProgress is a metric's progress in a run, recorded for restarts.
+// MetricProgress is a metric's recorded progress in a run.
 type MetricProgress struct {
 	Metric             string        `json:"metric"`
 	Phase              AnalysisPhase `json:"phase"`
 	Message            string        `json:"message,omitempty"`
 	DryRun             bool          `json:"dryRun,omitempty"`
-	Condition          string        `json:"condition,omitempty"` // of a metric without success
+	Condition          string        `json:"condition,omitempty"` // the condition of a metric that did not succeed
 	Count              int           `json:"count"`               // measurements without error
 	Successful         int           `json:"successful,omitempty"`
 	Failed             int           `json:"failed,omitempty"`
@@ -106,7 +106,7 @@ type MetricProgress struct {
 	Errors             int           `json:"errors,omitempty"`
 	ConsecutiveErrors  int           `json:"consecutiveErrors,omitempty"`
 	ConsecutiveSuccess int           `json:"consecutiveSuccess,omitempty"`
-	Evidence           *Sequential   `json:"evidence,omitempty"` // of a comparison over {{elapsed}} time
+	Evidence           *Sequential   `json:"evidence,omitempty"` // for a comparison whose query covers {{elapsed}} seconds
 	Measurements       []Measurement `json:"measurements,omitempty"`
 }
 
@@ -130,12 +130,12 @@ type AnalysisRun struct {
 	Metrics  []MetricProgress `json:"metrics"`
 }
 
-// Same reports whether two records belong to one run. Another attempt starts at another time.
+// Same reports whether two records are of one run. Runs of another attempt start at another time.
 func (r AnalysisRun) Same(o AnalysisRun) bool {
 	return r.Name == o.Name && r.Release == o.Release && r.Started.Equal(o.Started)
 }
 
-// IsWatch reports whether a watch ran. An experiment's run has two slashes.
+// IsWatch reports whether a watch ran the analysis. The name of an experiment's run has two slashes.
 func (r AnalysisRun) IsWatch() bool {
 	return strings.HasSuffix(r.Name, "/watch") && strings.Count(r.Name, "/") == 1
 }
@@ -144,10 +144,10 @@ func (r AnalysisRun) IsWatch() bool {
 type Analysis struct {
 	Metrics      []Metric
 	StartingStep int           // index of a background analysis' first step
-	For          time.Duration `json:",omitempty"` // a watch's length; 0 for others
+	For          time.Duration `json:",omitempty"` // a watch's length; 0 for other analyses
 }
 
-// Watched returns the analysis after a release, or nil.
+// Watched returns the analysis that a watch runs after a release, or nil.
 func (s Spec) Watched() *Analysis {
 	switch {
 	case s.Canary != nil:

@@ -11,7 +11,7 @@ import (
 	"strings"
 )
 
-// AppGlob is an entry of a Config's apps: folders of apps with settings.
+// AppGlob is an entry of a Config's apps: a pattern for folders of apps, with settings.
 type AppGlob struct {
 	Path      string     // slash-separated folder; * ? [] match within one segment, as in path.Match
 	Name      string     // the app's name; allowed only if Path has no wildcards
@@ -173,8 +173,8 @@ func parseGlob(file, field string, raw appGlobFile) (*AppGlob, error) {
 // IsGlob reports whether a path has wildcards.
 func IsGlob(p string) bool { return strings.ContainsAny(p, `*?[\`) }
 
-// App returns the app in a matching folder. Its name is Name, else the folders at Path's wildcards joined by "-", else
-// the last folder. An invalid name is an InvalidError.
+// App returns the app in a matching folder. Its name is Name or, without Name, the last folder. If Path has wildcards,
+// the name is the folders at the wildcards, joined by "-". An invalid name is an InvalidError.
 func (g AppGlob) App(dir string) (App, error) {
 	name := cmp.Or(g.Name, path.Base(dir))
 	if IsGlob(g.Path) {

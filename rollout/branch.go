@@ -11,13 +11,14 @@ import (
 // ErrConflict means that a branch was not at the expected commit. Nothing has changed.
 var ErrConflict = errors.New("the branch has moved")
 
-// ErrUnreachable means that a fetch or push failed at the connection or server, or was late. A push may have succeeded.
+// ErrUnreachable means that a fetch or push failed at the connection or server, or took too long. The push may still
+// have succeeded.
 var ErrUnreachable = errors.New("unreachable")
 
 // ErrOverwritten means that another writer repeatedly changes an applied object.
 var ErrOverwritten = errors.New("overwritten again and again")
 
-// ErrUnlabelled means that the API server refuses pods' metadata by role. It stops no release.
+// ErrUnlabelled means that the API server refuses the metadata that pods get by role. The error stops no release.
 var ErrUnlabelled = errors.New("cannot set labels and annotations of pods")
 
 type retryError struct {
@@ -25,7 +26,7 @@ type retryError struct {
 	After time.Duration // 0 if not given
 }
 
-// NewRetryError returns err with the server's pause.
+// NewRetryError returns err with the pause that the server requests.
 func NewRetryError(err error, after time.Duration) error { return &retryError{err, after} }
 
 func (e *retryError) Unwrap() error { return e.error }
@@ -44,7 +45,7 @@ type Heads struct {
 	Policy    string            // branch for the policy
 	Proposals map[string]string // by short branch name, such as gitrollout/promote/prod/shop
 
-	// Refused is set if the newest commit is not trusted. Main is then older and trusted.
+	// Refused is set if the newest commit is not trusted. Main is then an older, trusted commit.
 	Refused *Refusal
 	// Keys identifies the trusted signing keys, to notice changes.
 	Keys string
@@ -54,27 +55,28 @@ type Heads struct {
 type Refusal struct {
 	Commit string
 	Reason string
-	// Blind means that no head was trusted since the start. Heads.Main then serves only configuration.
+	// Blind means that no head was trusted since the process started. Heads.Main is then used only for configuration.
 	Blind bool
 }
 
 // Update changes one branch in a push: a commit with edits, or a removal.
 type Update struct {
 	Branch string // short name
-	// Old is the expected head, "" for a new branch. Only proposals may be deleted, or have another Parent.
+	// Old is the expected head, or "" for a new branch. Only branches of proposals may be deleted, or have a Parent
+	// that is not Old.
 	Old    string
 	Parent string // of the new commit; "" without history
 	// Edits has contents by path; nil deletes a file or folder. Executable files stay executable. Deletions come first:
 	// "a": nil with "a/b": content replaces the folder a.
 	Edits   map[string][]byte
 	Message string
-	When    time.Time // the author's and committer's, in whole seconds
+	When    time.Time // time of author and committer, in whole seconds
 	Author  Identity  // also committer; default: git.Options.Identity
 	Delete  bool      // remove the branch
 }
 
-// Merge has the edits of merging a commit into a target: contents by path, nil for a deleted file. Clean means that the
-// target descends from the commit's parent, with the parent's files at these paths.
+// Merge has the edits that merge a commit into a target: contents by path, nil for a deleted file. Clean means that the
+// target descends from the commit's parent, and has the parent's files at these paths.
 type Merge struct {
 	Edits map[string][]byte
 	Clean bool
@@ -89,13 +91,13 @@ func (m Merge) Does(edits map[string][]byte) bool {
 // Identity is a commit author's name and e-mail address.
 type Identity struct{ Name, Email string }
 
-// OwnBranches prefixes all pushed branches, except the users'.
+// OwnBranches is the prefix of all branches that gitrollout pushes, except the users' branch.
 const OwnBranches = "gitrollout/"
 
 // Trailers of state commits.
 const (
 	TrailerCluster = "Gitrollout-Cluster"
-	TrailerEpoch   = "Gitrollout-Epoch"   // of the committing process
+	TrailerEpoch   = "Gitrollout-Epoch"   // epoch of the committing process
 	TrailerSource  = "Gitrollout-Source"  // commit of the users' branch
 	TrailerApp     = "Gitrollout-App"     // an app's name and state; one for each app
 	TrailerArchive = "Gitrollout-Archive" // the head before a compaction
@@ -125,12 +127,12 @@ func JointBranch(cluster, commit string) string {
 // StatusContext returns the name of an app's commit status.
 func StatusContext(cluster, app string) string { return "gitrollout/" + cluster + "/" + app }
 
-// ProposalBranches returns an app's possible proposal branches or, without an app, prefixes.
+// ProposalBranches returns an app's possible proposal branches or, without an app, their prefixes.
 func ProposalBranches(cluster, app string) []string {
 	return []string{ProposalBranch(ProposePromotion, cluster, app), ProposalBranch(ProposeRevert, cluster, app)}
 }
 
-// IsProposal reports whether a branch is a proposal, and may be forced and removed.
+// IsProposal reports whether a branch is a proposal, which gitrollout may force-push and delete.
 func IsProposal(branch string) bool {
 	rest, ours := strings.CutPrefix(branch, OwnBranches)
 	kind, _, below := strings.Cut(rest, "/")

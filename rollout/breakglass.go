@@ -30,8 +30,8 @@ func (b BreakGlass) Encode() string {
 	return strings.TrimSuffix(value.String(), "\n")
 }
 
-// ParseBreakGlass reads an encoded value, with printable texts. It refuses other forms, such as duplicate fields:
-// policies might check the first field, and ParseBreakGlass reads the last.
+// ParseBreakGlass reads an encoded value, with printable texts. It refuses other encodings, such as duplicate fields,
+// because a policy might check the first field while ParseBreakGlass reads the last.
 func ParseBreakGlass(value string) (b BreakGlass, err error) {
 	if err := json.Unmarshal([]byte(value), &b); err != nil {
 		return b, fmt.Errorf("is not valid: %w", err)

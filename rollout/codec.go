@@ -79,8 +79,8 @@ func encode(v any) ([]byte, error) {
 	return out, nil
 }
 
-// StatePath returns an app's state file, in one of 256 folders, because each commit stores a changed folder's whole
-// list.
+// StatePath returns the path of an app's state file. There are 256 folders of state files, because each commit stores a
+// changed folder's whole list.
 func StatePath(app string) string {
 	return "apps/" + Digest([]byte(app), 1) + "/" + app + ".yaml"
 }
@@ -93,7 +93,7 @@ type Cluster struct {
 	APIVersion string `json:"apiVersion"`
 	Kind       string `json:"kind"`    // ClusterState
 	Cluster    string `json:"cluster"` // folder below .gitrollout/
-	UID        string `json:"uid"`     // of the namespace kube-system, or NAMESPACE/UID
+	UID        string `json:"uid"`     // uid of the namespace kube-system, or NAMESPACE/UID of another namespace
 	Source     Source `json:"source"`
 	Writer     Writer `json:"writer"`
 }
@@ -101,7 +101,7 @@ type Cluster struct {
 // Writer is the process that commits to the state branch. Each new writer increments Epoch.
 type Writer struct {
 	ID    string `json:"id"`    // host or pod
-	Epoch int    `json:"epoch"` // from 1
+	Epoch int    `json:"epoch"` // counted from 1
 }
 
 // Source names the users' repository and branch.
@@ -136,7 +136,7 @@ func ParseState(file string, data []byte) (*State, error) {
 	return s, nil
 }
 
-// ParseEditedState is ParseState without the seal's check.
+// ParseEditedState reads a state file like ParseState, but does not check the seal.
 func ParseEditedState(file string, data []byte) (*State, error) {
 	s, err := decode[State](file, "RolloutState", data)
 	if err != nil {
@@ -172,8 +172,8 @@ func ParseEditedState(file string, data []byte) (*State, error) {
 	return s, nil
 }
 
-// Encode returns the sealed state file. Equal states have equal bytes: sorted keys, times in UTC and whole seconds,
-// except a wait's start (NextTenth).
+// Encode returns the state file with its seal. Equal states have equal bytes: keys are sorted, and times are in UTC and
+// whole seconds, except a wait's start (NextTenth).
 func (s State) Encode() ([]byte, error) {
 	seal, err := s.seal()
 	if err != nil {
@@ -196,7 +196,7 @@ func (s State) seal() (string, error) {
 // Second returns a time in UTC and whole seconds, as in Git and Kubernetes.
 func Second(t time.Time) time.Time { return t.UTC().Truncate(time.Second) }
 
-// NextTenth rounds a wait's start up to a tenth of a second. Whole seconds made three pauses 1.5 s longer.
+// NextTenth rounds a wait's start up to a tenth of a second. With whole seconds, three pauses would last 1.5 s longer.
 func NextTenth(t time.Time) time.Time {
 	const tenth = 100 * time.Millisecond
 	return t.UTC().Add(tenth - 1).Truncate(tenth)

@@ -14,7 +14,7 @@ type Config struct {
 	File       string        // for errors
 	APIVersion string        // of the file, and of the records that gitrollout writes
 	Interval   time.Duration // between polls of the users' branch; default 30s, at least 1s
-	// PushInterval is the least time between pushes to the state branch; default 1s. Rollbacks ignore it.
+	// PushInterval is the least time between pushes to the state branch; default 1s. It does not delay rollbacks.
 	PushInterval time.Duration
 	StateBranch  string        // default gitrollout/state/<cluster>; always below gitrollout/
 	StateRepo    string        // the repository of the state branch, on the same server; "": the users' repository
@@ -33,7 +33,7 @@ type AutoRevert string
 
 const (
 	AutoRevertPropose AutoRevert = "propose" // push a reverting branch, and open a pull request
-	AutoRevertPush    AutoRevert = "push"    // push to the users' branch; propose a revert that undoes more
+	AutoRevertPush    AutoRevert = "push"    // push a revert to the users' branch, or propose a revert that undoes more changes
 	AutoRevertOff     AutoRevert = "off"     // do nothing
 )
 

@@ -9,7 +9,7 @@ import (
 // Credential names the place of a secret outside Git. Exactly one field of Secret, Env and File is set.
 type Credential struct {
 	Secret    SecretRef // in the cluster
-	Namespace string    // default: the reconciler's
+	Namespace string    // default: the reconciler's namespace
 	Env       string    // variable of the reconciler's environment
 	File      string    // file in the folder GITROLLOUT_NOTIFY_DIR
 }

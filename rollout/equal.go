@@ -7,7 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/conversion"
 )
 
-// equality compares as Kubernetes: an empty list equals nil, and time zones have no effect.
+// equality compares like Kubernetes: an empty list equals nil, and time zones have no effect.
 var equality = conversion.EqualitiesOrDie(time.Time.Equal)
 
 // Equal compares states by equality.

@@ -5,13 +5,13 @@ import (
 	"time"
 )
 
-// EventKind is the kind of a change to notify about.
+// EventKind is a kind of change that notifications report.
 type EventKind string
 
 const (
 	EventStarted              EventKind = "started"         // a release begins (on-rollout-updated)
 	EventStepCompleted        EventKind = "stepCompleted"   // a workload has reached its next step
-	EventPaused               EventKind = "paused"          // waits for a user or a time
+	EventPaused               EventKind = "paused"          // the release waits for a user or a time
 	EventPromoted             EventKind = "promoted"        // a user let the release continue
 	EventCompleted            EventKind = "completed"       // the release is stable
 	EventAborted              EventKind = "aborted"         // a rollback begins; the release is rejected
@@ -28,7 +28,7 @@ const (
 	EventRecovered            EventKind = "recovered" // a problem has ended
 )
 
-// EventKinds lists all kinds, most important first: a receiver gets the first requested kind.
+// EventKinds lists all kinds, the most important first. A receiver gets the first requested kind of an event.
 func EventKinds() []EventKind {
 	return []EventKind{
 		EventAborted, EventRolledBack, EventCompleted, EventStalled, EventDegraded, EventHeld,
@@ -50,11 +50,11 @@ const (
 
 // Event is a change of an app's state, for notifications.
 type Event struct {
-	ID      string      `json:"-"`     // state commit and app, such as 9f31c0…/shop; equal at each delivery
-	Kind    EventKind   `json:"-"`     // reported to a receiver
-	Kinds   []EventKind `json:"kinds"` // all, most important first
+	ID      string      `json:"-"`     // state commit and app, such as 9f31c0…/shop; the same at each delivery
+	Kind    EventKind   `json:"-"`     // the kind that the receiver gets
+	Kinds   []EventKind `json:"kinds"` // all kinds, the most important first
 	Outcome Outcome     `json:"outcome"`
-	At      time.Time   `json:"-"` // of the state commit
+	At      time.Time   `json:"-"` // time of the state commit
 	Cluster string      `json:"cluster"`
 	App     string      `json:"app"`
 
@@ -62,10 +62,10 @@ type Event struct {
 	Text   string `json:"text,omitempty"`   // reason, awaited condition and bad measurements; may be ""
 	Reason string `json:"reason,omitempty"` // State.Reason, State.Unhealthy or Held.Message
 
-	Release  Hash      `json:"release,omitempty"` // of the release, else of stable
+	Release  Hash      `json:"release,omitempty"` // hash of the release or, without a release, of stable
 	Commit   string    `json:"commit,omitempty"`
 	Author   string    `json:"author,omitempty"`
-	Subject  string    `json:"subject,omitempty"` // of the commit
+	Subject  string    `json:"subject,omitempty"` // subject of the commit
 	Since    time.Time `json:"since,omitzero"`
 	Stable   Hash      `json:"stable,omitempty"` // the stable version, or ""
 	Step     int       `json:"step,omitempty"`   // of the least advanced workload, from 1; 0 without steps
@@ -82,7 +82,7 @@ type Event struct {
 
 	Trouble string   `json:"trouble,omitempty"` // the main problem's id, constant while it lasts: prod/shop/h1-7b4e2a91d0
 	Over    []string `json:"over,omitempty"`    // ids of ended problems
-	Repeat  bool     `json:"repeat,omitempty"`  // a killed process may have sent the event
+	Repeat  bool     `json:"repeat,omitempty"`  // a killed process may have sent the event already
 }
 
 // EventAnalysis is one metric of an app's analyses.

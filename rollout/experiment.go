@@ -2,7 +2,7 @@ package rollout
 
 import "time"
 
-// Experiment is a step with additional pods, until its duration is over and required analyses have passed. Only
+// Experiment is a step that runs additional pods until its duration is over and required analyses have passed. Only
 // templates with a weight get users' requests.
 type Experiment struct {
 	Templates []ExperimentTemplate
@@ -24,9 +24,9 @@ type ExperimentTemplate struct {
 	// Weight is the pods' share of requests, out of Traffic.MaxWeight, while all are ready.
 	Weight int `json:"weight" max:"1000000"`
 
-	Labels      map[string]string // additional, of pods
-	Annotations map[string]string // additional, of pods
-	Selector    map[string]any    // additional, of the Deployment; nil for none
+	Labels      map[string]string // additional labels of pods
+	Annotations map[string]string // additional annotations of pods
+	Selector    map[string]any    // additional labels in the Deployment's selector, or nil
 	Service     *string           // nil: no Service; "": named as the Deployment
 }
 
@@ -38,7 +38,7 @@ const (
 	SpecCanary SpecRef = "canary"
 )
 
-// ExperimentAnalysis is an analysis of an experiment. A failure rolls back.
+// ExperimentAnalysis is an analysis of an experiment. If it fails, the release is rolled back.
 type ExperimentAnalysis struct {
 	Name     string
 	Required bool // must pass before the experiment ends
@@ -50,7 +50,7 @@ func (e *Experiment) RunsOn(ref SpecRef) (ExperimentTemplate, bool) {
 	return Find(e.Templates, func(t ExperimentTemplate) bool { return t.SpecRef == ref })
 }
 
-// Weight returns the sum of a version's weights, or all for "".
+// Weight returns the sum of a version's weights, or of all weights for "".
 func (e *Experiment) Weight(ref SpecRef) (sum int) {
 	if e == nil {
 		return 0

@@ -18,7 +18,7 @@ type Fleet struct {
 	Freeze *Freeze // of all clusters, or nil
 }
 
-// Stage lists clusters that take changes after the stage before.
+// Stage lists clusters that take changes after the previous stage.
 type Stage struct {
 	Name string `json:"name" is:"label" needs:"name the stage: dev"`
 	// Clusters has names and path.Match patterns in the file, and sorted names after ParseFleet.
@@ -63,7 +63,7 @@ type fleetFreeze struct {
 	Until  string `json:"until" like:"time"`
 }
 
-// ParseFleet reads a fleet strictly. Clusters are all clusters with a configuration.
+// ParseFleet reads a fleet strictly. The parameter clusters has all clusters with a configuration.
 func ParseFleet(data []byte, clusters []string) (*Fleet, error) {
 	raw, err := decode[fleetFile](FleetPath, "Fleet", data)
 	if err != nil {

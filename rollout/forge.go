@@ -9,7 +9,7 @@ import (
 
 // Forge configures pull requests. Empty fields follow from the repository's URL.
 type Forge struct {
-	// Type is the kind of forge; "": from the host github.com, gitlab.com, gitea.com or codeberg.org.
+	// Type is the kind of forge. If empty, it follows from the host github.com, gitlab.com, gitea.com or codeberg.org.
 	Type ForgeType `json:"type" oneOf:"github gitlab gitea" fix:"use gitea for Forgejo, which has the same API"`
 	// URL is the forge's address in a browser, without final slash.
 	URL string `json:"url" like:"url"`
@@ -80,7 +80,7 @@ func (f *Forge) check(file string) error {
 	return nil
 }
 
-// redact replaces credentials in a URL, even invalid, by "***".
+// redact replaces credentials in a URL, even in an invalid URL, by "***".
 func redact(text string) string {
 	scheme, rest, found := strings.Cut(text, "://")
 	if !found {

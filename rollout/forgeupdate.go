@@ -10,9 +10,9 @@ import (
 type ForgeUpdate struct {
 	Cluster   string
 	Subject   string // the change, in one line; "" if reported again, as after a restart
-	Before    State  // zero if reported again
+	Before    State  // zero if the state is reported again
 	After     State
-	Proposals []Proposal // existing, or removed by this change
+	Proposals []Proposal // existing proposals, or removed by this change
 }
 
 // ProposalKind is the effect of merging a proposal.
@@ -28,20 +28,20 @@ type Proposal struct {
 	Kind     ProposalKind
 	Branch   string     // short name
 	Commit   string     // "" if removed
-	Gate     int        // promotion: index of the step that waits
+	Gate     int        // of a promotion: index of the step that waits
 	Standing []Standing // for each workload of the release
-	Changes  []Change   // promotion: from stable to release; revert: from newest commit to stable
+	Changes  []Change   // of a promotion: from stable to release; of a revert: from newest commit to stable
 	Sharers  []string   // other apps with the changed files
-	Retries  bool       // revert: users may instead retry the release
-	Enters   []string   // approval for a stage: the apps
-	Approves Commit     // approval for a stage
+	Retries  bool       // of a revert: users may instead retry the release
+	Enters   []string   // of an approval for a stage: the apps
+	Approves Commit     // of an approval for a stage: the commit
 }
 
 // Standing is a workload's progress in a release.
 type Standing struct {
 	Progress
-	Ready    int    // of the new version
-	Replicas int    // of the workload
+	Ready    int    // ready pods of the new version
+	Replicas int    // replicas of the workload
 	Problem  string // why a new pod is not Ready, or ""
 }
 
@@ -49,7 +49,7 @@ type Standing struct {
 type Change struct {
 	Ref    Ref
 	Verb   string        // added, removed or changed
-	Images []ImageChange // with another image
+	Images []ImageChange // containers with another image
 }
 
 // ImageChange is a container's change of image.

@@ -11,7 +11,7 @@ import (
 //
 //	json:"name"     the field's name; without it, not in the document
 //	json:"*"        a map[string]any for all other fields
-//	needs:"fix"     must not be absent or empty; else this fix
+//	needs:"fix"     must not be absent or empty; the tag is the fix
 //	default:"30"    the value, as JSON or plain text, for an absent field or empty text
 //	oneOf:"a b"     the allowed texts; an empty text counts as absent
 //	is:"label"      the format of texts: a key of Formats
@@ -24,7 +24,8 @@ import (
 //	refused:"fix"   in the wrong place: refused
 //	ignored:"why"   without effect: accepted with a warning
 //
-// A struct field _ with field:"name" is not read. Other _ have rules for the whole mapping:
+// A struct field _ with field:"name" describes a field that is not read. Other fields _ have rules for the whole
+// mapping:
 //
 //	one:"a b" none:"fix" many:"fix"   exactly one of the fields a, b must be given
 //	some:"fix"                        the mapping must not be empty
@@ -38,7 +39,7 @@ type Field struct {
 // Rest names the map field for all other fields.
 const Rest = "*"
 
-// Fields returns a struct's fields in order, also of embedded structs, and each _ with rules.
+// Fields returns a struct's fields in order, with the fields of embedded structs, and with fields _ that have rules.
 func Fields(t reflect.Type) (all []Field) {
 	for f := range t.Fields() {
 		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
@@ -61,7 +62,7 @@ func Fields(t reflect.Type) (all []Field) {
 	})
 }
 
-// In reports whether documents of Argo Rollouts (argo) or gitrollout have the field.
+// In reports whether documents of Argo Rollouts have the field or, if argo is false, gitrollout's documents.
 func (f Field) In(argo bool) bool {
 	return !f.Has(map[bool]string{true: "own", false: "argo"}[argo])
 }
@@ -72,7 +73,7 @@ func (f Field) Has(tag string) bool {
 	return has
 }
 
-// Literal returns a tag's value as JSON, else as text; nil without the tag.
+// Literal returns a tag's value as JSON or, if the value is no JSON, as text. It returns nil without the tag.
 func (f Field) Literal(tag string) any {
 	literal, has := f.Tag.Lookup(tag)
 	if !has {
@@ -155,7 +156,6 @@ type Shaped interface{ Shape() map[string]any }
 func either(alternatives ...any) map[string]any { return map[string]any{"anyOf": alternatives} }
 func pattern(p string) map[string]any           { return map[string]any{"type": "string", "pattern": p} }
 
-// suggest returns the fix for an unknown field: the most similar or, of few, all.
 func suggest(name string, known []Field, argo bool) string {
 	var names []string
 	for _, f := range known {

@@ -14,8 +14,8 @@ const HashVersion = "h1"
 
 const contentVersion = "c1"
 
-// Hash identifies a pod template, or a release of several. "h1-" and ten hexadecimal digits of a SHA-256 stand for JSON
-// with sorted keys, without API servers' defaults.
+// Hash identifies a pod template, or a release of several templates. It is "h1-" and the first ten hexadecimal digits
+// of a SHA-256 of JSON with sorted keys, without API servers' defaults.
 type Hash string
 
 // HashTemplate returns the hash of spec.template.
@@ -38,7 +38,8 @@ func HashContent(namespace string, objects []Object) (Hash, error) {
 	return hashBytes(contentVersion, raw), nil
 }
 
-// ReleaseHash returns one template's hash, a hash of the sorted workloads and hashes, or "" without templates.
+// ReleaseHash returns a single template's hash. For several templates, it returns a hash of the sorted workloads and
+// their hashes, and without templates "".
 func ReleaseHash(templates map[Workload]Hash) Hash {
 	lines := make([]string, 0, len(templates))
 	var only Hash

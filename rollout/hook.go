@@ -15,7 +15,7 @@ const (
 type HookPhase string
 
 const (
-	HookRunning   HookPhase = "Running" // or is about to be created
+	HookRunning   HookPhase = "Running" // the Job runs, or is about to be created
 	HookSucceeded HookPhase = "Succeeded"
 	HookFailed    HookPhase = "Failed"
 )
@@ -26,22 +26,22 @@ const (
 	MaxHookLog        = 2048
 )
 
-// HookRun is a run of a hook, recorded before its Job is created, so that only one is created.
+// HookRun is a run of a hook, recorded before its Job is created, so that only one Job is created.
 type HookRun struct {
-	Name    string    `json:"name"` // of the hook in Git: namespace/name
+	Name    string    `json:"name"` // the hook's namespace/name in Git
 	When    HookWhen  `json:"when"`
 	Release Hash      `json:"release"`
-	Job     string    `json:"job"` // name in the cluster
+	Job     string    `json:"job"` // the Job's name in the cluster
 	Phase   HookPhase `json:"phase"`
-	Since   time.Time `json:"since"` // of the phase
+	Since   time.Time `json:"since"` // start of the phase
 	Attempt int       `json:"attempt"`
 	Content Hash      `json:"content,omitempty"` // hash of the hook's manifest at the start
 	Message string    `json:"message,omitempty"` // why the Job failed, was deleted or created again
-	Log     string    `json:"log,omitempty"`     // last lines, if the hook requests records
+	Log     string    `json:"log,omitempty"`     // last lines of the log, if the hook has AnnotationHookLog
 	// Interrupt means that a newer release with the same hook deletes the running Job.
 	Interrupt bool `json:"interrupt,omitempty"`
 	Past      bool `json:"past,omitempty"` // no longer counts: another attempt, release or run followed
-	// App is the app's former name if the run began under it, else "".
+	// App is the app's former name if the run began under that name, else "".
 	App string `json:"app,omitempty"`
 }
 
@@ -60,6 +60,6 @@ type JobState struct {
 	Anew     bool   // replaces a Job that was deleted before its end
 	Taken    bool   // another run created the Job of this name
 
-	Started   time.Time // status.startTime, else creation time; start of the deadline
+	Started   time.Time // status.startTime or, without it, the creation time; the deadline counts from then
 	Suspended bool      // spec.suspend: the deadline begins when the Job resumes
 }

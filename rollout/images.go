@@ -50,7 +50,8 @@ func (r *Render) versioned() []Object {
 	return slices.DeleteFunc(slices.Clone(r.Objects), func(o Object) bool { return !refs[o.Ref()] })
 }
 
-// ShownImages returns the images that the other version lacks; the first image if there are none, or no other version.
+// ShownImages returns the images that the other version lacks. Without such images, or without another version, it
+// returns the first image.
 func ShownImages(images, other []string) []string {
 	shown := slices.DeleteFunc(slices.Clone(images), func(image string) bool { return slices.Contains(other, image) })
 	if len(shown) == 0 || len(other) == 0 {

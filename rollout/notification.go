@@ -39,12 +39,12 @@ type ServiceFields struct {
 	Only  []EventKind // supported kinds; empty: all
 }
 
-// TroubleKinds returns the kinds that open an on-call service's incident.
+// TroubleKinds returns the kinds that open an incident in an on-call service.
 func TroubleKinds() []EventKind {
 	return []EventKind{EventAborted, EventStalled, EventDegraded, EventHeld}
 }
 
-// Services returns the services' fields, by block name.
+// Services returns the fields of each service, by the name of the service's block.
 func Services() map[string]ServiceFields {
 	return map[string]ServiceFields{
 		"slack":        {Needs: []string{"url|token"}, May: []string{"channel", "address"}},
@@ -190,7 +190,7 @@ func (s *section) kinds(names []string) error {
 	return nil
 }
 
-// template executes with an almost empty event, to find misspelt fields.
+// template parses a template, and executes it with an almost empty event to find misspelt fields.
 func (s *section) template(name, text string) (*texttemplate.Template, error) {
 	if text == "" {
 		return nil, nil

@@ -3,7 +3,7 @@ package rollout
 import "time"
 
 // Notified is notified.yaml on the branch gitrollout/notified/<cluster>, with receivers' positions. A process claims
-// events, so that no other sends them.
+// events before it sends them, so that no other process sends the same events.
 type Notified struct {
 	APIVersion string            `json:"apiVersion"`
 	Kind       string            `json:"kind"`           // Notified
@@ -22,7 +22,8 @@ type Cursor struct {
 // NotifiedPath is the path of notified.yaml.
 const NotifiedPath = "notified.yaml"
 
-// NotifiedBranch returns the branch of notified.yaml, separate so that pushes do not delay the state branch's.
+// NotifiedBranch returns the branch of notified.yaml. It is a separate branch, so that its pushes do not delay pushes
+// of states.
 func NotifiedBranch(cluster string) string { return "gitrollout/notified/" + cluster }
 
 // ParseNotified reads notified.yaml strictly.

@@ -65,7 +65,8 @@ func (o Object) Keeps() string {
 	return ""
 }
 
-// Told returns the object for comparison and display: a CreateOnly object without its often random data.
+// Told returns the object for comparison and display. It omits the data of a CreateOnly object, because this data is
+// often random.
 func (o Object) Told() Object {
 	if !o.CreateOnly() {
 		return o

@@ -14,14 +14,14 @@ type Observed struct {
 	Troubled  []Trouble                     // unhealthy objects, sorted; without a status, an object is healthy
 	Nodes     map[string]map[string]string  // labels by node name; nil if unknown, or if no release orders nodes
 	Unseen    string                        // a failed watch's error: the observation may be outdated; or ""
-	Unread    []Workload                    // not in Workloads: the user may not read their namespaces
+	Unread    []Workload                    // workloads that gitrollout could not read, because its user may not read their namespaces
 }
 
 // Trouble is a live object that kstatus finds unhealthy, as in Flux.
 type Trouble struct {
 	Ref     Ref
 	Failed  bool   // true: failed for kstatus; false: may still become ready
-	Message string // the controller's reason on one line; may change meanwhile
+	Message string // the controller's reason on one line; may change while the problem lasts
 }
 
 // ObservedRoute shows whether a router accepts an object.
@@ -30,7 +30,7 @@ type ObservedRoute struct {
 	Status     map[string]any // written by a router; nil without a status
 }
 
-// Read reports whether a workload's state is known, perhaps absence.
+// Read reports whether gitrollout could look for a workload, which may be absent.
 func (o Observed) Read(w Workload) bool { return o.Workloads != nil && !slices.Contains(o.Unread, w) }
 
 // Serial returns the workloads' highest LabelSerial.
@@ -45,14 +45,14 @@ func (o Observed) Serial() (newest int) {
 type ObservedWorkload struct {
 	Replicas   int        // spec.replicas; DaemonSets: how many nodes should have a pod
 	Hash       Hash       // AnnotationHash, "" if gitrollout never applied the workload
-	Serial     int        // LabelSerial; 0 without, or if another app owns the workload
+	Serial     int        // LabelSerial; 0 without the label, or if another app owns the workload
 	BreakGlass string     // AnnotationBreakGlass; "" without, or if another app owns the workload
 	Synced     bool       // the controller has seen the newest spec, and the watch its newest revision
 	Complete   bool       // all pods have the newest template and are available; no old pod is left
 	Available  int        // status.availableReplicas
 	Surge      int        // Deployments: how many pods more than Replicas the live strategy allows
 	First      int        // ordered kinds: lowest ordinal of a pod
-	Floor      int        // ordered kinds: lowest ordinal with the newest template; others: how many pods keep the old one
+	Floor      int        // ordered kinds: lowest ordinal with the newest template; other kinds: how many pods keep the old template
 	Unordered  bool       // Kruise's StatefulSets: pods from Floor may keep the old template
 	Strays     int        // nodes that should have no pod but keep one, for example after a NoSchedule taint
 	Room       bool       // StatefulSets: the live object has maxUnavailable, so the API server knows it
@@ -77,7 +77,7 @@ type Revision struct {
 	Members    []Pod       // all pods, also terminating, sorted by name
 }
 
-// Pin is a label that only one version's pods have, as a Service's selector.
+// Pin is a label that only one version's pods have, for a Service's selector.
 type Pin struct{ Label, Value string }
 
 // PodHash returns the Pin for LabelPodHash; zero for "".
@@ -91,7 +91,7 @@ func PodHash(value string) Pin {
 // Pod is one pod, for display.
 type Pod struct {
 	Name        string    `json:"name"`
-	Status      string    `json:"status"` // as by kubectl: Running, CrashLoopBackOff, ImagePullBackOff …
+	Status      string    `json:"status"` // as kubectl shows: Running, CrashLoopBackOff, ImagePullBackOff …
 	Ready       bool      `json:"ready"`
 	Restarts    int       `json:"restarts"`
 	Created     time.Time `json:"created"`
@@ -121,8 +121,8 @@ func (w ObservedWorkload) Current() Revision {
 	return current
 }
 
-// Find returns the revision with a template hash. Edits of the live template may give several: current wins, then more
-// pods, then older.
+// Find returns the revision with a template hash. Edits of the live template may cause several such revisions. Find
+// prefers the current revision, then more pods, then the older revision.
 func (w ObservedWorkload) Find(h Hash) (best Revision, found bool) {
 	for _, r := range w.Revisions {
 		if h != "" && r.Hash == h && (!found || better(r, best)) {
@@ -142,7 +142,7 @@ func better(a, b Revision) bool {
 // Foreign is evidence that another tool or app manages an object.
 type Foreign struct {
 	Ref   Ref    // the app's object
-	By    string // other owner: Argo Rollouts, Flagger …, or another app
+	By    string // the other owner: Argo Rollouts, Flagger …, or another app
 	Sign  string // the evidence, as text
 	Fix   string // how users make the owner give up the object
 	Warns bool   // true: gitrollout adopts the object with a warning, as the tool only applies files

@@ -16,7 +16,7 @@ type Partitioned struct {
 	Kind       string
 	Partition  string // path of the field
 	CountsNew  bool   // the field counts new pods
-	Percent    bool   // percentages are allowed, which the controller rounds up
+	Percent    bool   // percentages are allowed; the controller rounds them up
 	Ordered    bool   // updates by ordinal; in a rollback, broken pods must be evicted
 	MinReady   string // path of minReadySeconds
 	Nodes      string // path of how many nodes need a pod; "" if spec.replicas counts pods
@@ -63,7 +63,8 @@ var PartitionedKinds = []Partitioned{
 			Available: "status.numberAvailable", UpdateRevision: "status.daemonSetHash"}},
 }
 
-// FindPartitioned looks up a kind in more and built-in kinds. If only other apiVersions exist, it lists these instead.
+// FindPartitioned finds a kind in more and in the built-in kinds. If only other apiVersions of the kind exist, instead
+// lists these.
 func FindPartitioned(more []Partitioned, apiVersion, kind string) (p *Partitioned, instead []string) {
 	group := Object{"apiVersion": apiVersion}.Ref().Group
 	for _, p := range slices.Concat(more, PartitionedKinds) {
@@ -160,8 +161,8 @@ func (s Spec) OnNodes() bool {
 	return s.Workload.Kind == "DaemonSet" || s.Partition != nil && s.Partition.Nodes != ""
 }
 
-// Unavailable returns how many of n pods may be missing; percentages of nodes are rounded up. Without the gate
-// MaxUnavailableStatefulSet, the API server drops a StatefulSet's field.
+// Unavailable returns how many of n pods may be missing. Percentages of nodes are rounded up. Without the feature gate
+// MaxUnavailableStatefulSet, the API server drops a StatefulSet's maxUnavailable.
 func (s Spec) Unavailable(live ObservedWorkload, n int) int {
 	switch {
 	case s.OnNodes():
@@ -172,7 +173,8 @@ func (s Spec) Unavailable(live ObservedWorkload, n int) int {
 	return s.MaxUnavailable.RoundDown(n)
 }
 
-// Partitioneds returns the staged workloads' kinds. A kind's first description counts.
+// Partitioneds returns the staged workloads' kinds that have a partition. Of several descriptions of a kind, the first
+// counts.
 func Partitioneds(renders ...*Render) []Partitioned {
 	found := map[Ref]Partitioned{}
 	for _, r := range renders {

@@ -22,7 +22,7 @@ const (
 	PolicyAllow = "allow"
 )
 
-// Project has rules for some apps, besides the configuration's.
+// Project has rules for some apps, in addition to the configuration's rules.
 type Project struct {
 	Name             string       `json:"name" needs:"name the project: messages do" is:"label"`
 	Apps             []string     `json:"apps" needs:"name its apps: [shop, shop-*]" like:"glob"`
@@ -44,7 +44,7 @@ type KindRules struct {
 
 // RolloutRules are requirements on releases.
 type RolloutRules struct {
-	Required       bool `json:"required"` // objects that run pods need a Rollout, except in the group batch
+	Required       bool `json:"required"` // objects that run pods need a Rollout, except objects of the group batch
 	MaxFirstWeight *int `json:"maxFirstWeight" min:"1" max:"100" fix:"give a percentage of 1 to 100"`
 	EvidenceRules
 	Forbid   []string      `json:"forbid" oneOf:"promoteFull fastRollbackOff"`
@@ -66,7 +66,7 @@ type AuthorRules struct {
 
 // The values of RolloutRules.Forbid.
 const (
-	ForbidPromoteFull     = "promoteFull"     // skips or shortens timed pauses, analyses or experiments
+	ForbidPromoteFull     = "promoteFull"     // promotions that skip or shorten timed pauses, analyses or experiments
 	ForbidFastRollbackOff = "fastRollbackOff" // "rollbackWindow: {revisions: 0}"
 )
 
@@ -123,8 +123,8 @@ func isSource(pattern string) bool {
 	return true
 }
 
-// ProjectOf returns the app's project, or nil without a policy. For an app in no project, it returns nil with
-// PolicyAllow. Otherwise, and for two projects, the error is an InvalidError with HeldPolicy.
+// ProjectOf returns the app's project. It returns nil without a policy, and for an app in no project with PolicyAllow.
+// Otherwise, an app in no project, or in two, is an InvalidError with HeldPolicy.
 func (p *Policy) ProjectOf(app string) (found *Project, err error) {
 	if p == nil {
 		return nil, nil
@@ -165,7 +165,8 @@ func (r AuthorRules) Has(author string) bool {
 // ByAuthor is the field in messages about AuthorRules.
 const ByAuthor = "rollouts.byAuthor"
 
-// Bars returns why the project, perhaps nil, ignores an author's promotions, or "". some: of any author.
+// Bars returns why the project, perhaps nil, ignores an author's promotions, or "". The result some is true if it
+// ignores any author's promotions.
 func (p *Project) Bars(author string) (why string, some bool) {
 	for i := 0; p != nil && i < len(p.Rollouts.ByAuthor); i++ {
 		rule := p.Rollouts.ByAuthor[i]

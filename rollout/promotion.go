@@ -29,8 +29,8 @@ const Full = "full"
 // ThroughEntry as Through lets an app take a change before its cohort or stage. It opens no step's gate.
 const ThroughEntry = "entry"
 
-// Promotion is the file .gitrollout/<cluster>/promote/<app>.yaml. It names a hash, perhaps workloads and the attempt's
-// start, so that a late merge promotes no other release.
+// Promotion is the file .gitrollout/<cluster>/promote/<app>.yaml. It names a hash, and may name workloads and the
+// attempt's start, so that a late merge promotes no other release.
 type Promotion struct {
 	APIVersion string `json:"apiVersion"`
 	Kind       string `json:"kind"` // Promotion
@@ -38,7 +38,7 @@ type Promotion struct {
 	Through    string `json:"through,omitempty"` // for all workloads: a step's name, number from 1, or "full"
 	// Workloads has, instead of Through, a value for each workload to promote.
 	Workloads map[Workload]string `json:"workloads,omitempty"`
-	Since     time.Time           `json:"since,omitzero"` // the attempt's Release.Since; zero: any
+	Since     time.Time           `json:"since,omitzero"` // Release.Since of the attempt; zero: any attempt
 	Decision  Verb                `json:"decision,omitempty" oneOf:"promote hold abort retry restart" default:"promote"`
 	Reason    string              `json:"reason,omitempty"`   // for users
 	At        string              `json:"at,omitempty"`       // time of the decision; a second retry needs a later time
@@ -46,13 +46,13 @@ type Promotion struct {
 	// Commit is the commit of the change, if Through is "entry". Without At, the app still waits for its turn in a
 	// stage.
 	Commit string `json:"commit,omitempty"`
-	// AdoptAnyway adopts the app from another controller, for this release only.
+	// AdoptAnyway takes the app over from another controller, for this release only.
 	AdoptAnyway bool `json:"adoptAnyway,omitempty"`
 
 	Forbidden string `json:"-"` // the policy's rule against skipping waits, or ""
 	Barred    bool   `json:"-"` // Forbidden is about the author: the promotion opens nothing
-	Digest    string `json:"-"` // of the file's bytes
-	Author    string `json:"-"` // of the file's commit
+	Digest    string `json:"-"` // digest of the file's bytes
+	Author    string `json:"-"` // author of the file's commit
 }
 
 // PromotionPath returns the path of an app's promotion file.
@@ -112,7 +112,8 @@ func (s *stepText) ReadValue(raw any) error {
 	return nil
 }
 
-// For returns the promotion for the reader of a state: only a program that writes APIVersion is known to read it.
+// For returns the promotion with the APIVersion that the writer of a state can read: an older program may not know the
+// newest.
 func (p Promotion) For(s State) Promotion {
 	if p.APIVersion == "" && s.APIVersion == APIVersion {
 		p.APIVersion = APIVersion
@@ -130,8 +131,8 @@ func (p Promotion) Encode() ([]byte, error) {
 	return encode(p)
 }
 
-// Opens reports whether the gate of the step at index opens. In names, "" is a step without a name. An unknown step in
-// the file opens none.
+// Opens reports whether the gate of the step at index opens. In names, "" is a step without a name. If the file names
+// an unknown step, no gate opens.
 func (p *Promotion) Opens(release Hash, w Workload, names []string, index int) bool {
 	last, found := p.Last(w, names)
 	return found && index <= last && p.Says(Promote, release)
@@ -160,12 +161,12 @@ func (p *Promotion) Last(w Workload, names []string) (index int, found bool) {
 	}
 }
 
-// Says reports whether the decision is v for the release. A barred promotion says nothing.
+// Says reports whether the promotion has the decision v for the release. A barred promotion never says Promote.
 func (p *Promotion) Says(v Verb, release Hash) bool {
 	return p != nil && p.Decision == v && p.Release == release && release != "" && (v != Promote || !p.Barred)
 }
 
-// SkipsSteps reports whether a workload's remaining steps are skipped.
+// SkipsSteps reports whether any workload's remaining steps are skipped.
 func (p *Promotion) SkipsSteps() bool {
 	return p != nil && p.Decision == Promote &&
 		(p.Through == Full || slices.Contains(slices.Collect(maps.Values(p.Workloads)), Full))

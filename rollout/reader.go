@@ -29,20 +29,20 @@ type Reader struct {
 	forms    map[reflect.Type][]Field
 }
 
-// Read reads JSON values into a pointer. Paths in errors begin with at. For credentials, see Reader.Hide.
+// Read reads JSON values into a pointer. Paths in errors begin with the parameter at. For credentials, see Reader.Hide.
 func Read(at string, raw, into any) *InvalidError {
 	var r Reader
 	r.Read(at, raw, into)
 	return r.Err
 }
 
-// Read is the function Read, but collects errors and warnings.
+// Read is like the function Read, but collects errors and warnings.
 func (r *Reader) Read(at string, raw, into any) {
 	v := value{r: r, path: at, raw: raw}
 	v.into(reflect.ValueOf(into).Elem(), Field{})
 }
 
-// Fail records an error, unless the field, or a field below, has one.
+// Fail records an error, unless the field, or a field below, already has an error.
 func (r *Reader) Fail(field, fix, format string, args ...any) {
 	e := &InvalidError{Field: field, Msg: fmt.Sprintf(format, args...), Fix: fix}
 	if slices.ContainsFunc(r.failed, func(f string) bool { return strings.HasPrefix(f+".", field+".") }) {
@@ -60,8 +60,8 @@ func (r *Reader) Warn(field, format string, args ...any) {
 	r.Warnings = append(r.Warnings, Printable(field)+" "+fmt.Sprintf(format, args...))
 }
 
-// Selfread is a type that reads its own value. The Reader prefixes the path, as in "x is missing". An *InvalidError may
-// have a fix, and a path below the value.
+// Selfread is a type that reads its own value. The Reader puts the path before the error, as in "x is missing". An
+// *InvalidError may have a fix, and a path below the value.
 type Selfread interface{ ReadValue(raw any) error }
 
 type value struct {
@@ -72,7 +72,6 @@ type value struct {
 
 func (v value) fail(fix, format string, args ...any) { v.r.Fail(v.path, fix, format, args...) }
 
-// lacks is fail for an incompletely read document.
 func (v value) lacks(fix, format string, args ...any) {
 	v.r.Partial = true
 	v.fail(fix, format, args...)

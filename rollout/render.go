@@ -92,11 +92,11 @@ func lines(text string) []string {
 	return strings.FieldsFunc(text, func(r rune) bool { return r == '\n' })
 }
 
-// Directory selects manifests of a folder without a kustomization. Names are Argo CD's.
+// Directory selects manifests of a folder without a kustomization. Its field names are Argo CD's.
 type Directory struct {
 	Recurse bool   `json:"recurse"` // also read folders below
 	Include string `json:"include"` // files to read: one pattern, or several as in "{a.yaml,b/*}"; default: all
-	Exclude string `json:"exclude"` // files to leave out, as Include
+	Exclude string `json:"exclude"` // files to leave out, in the form of Include
 }
 
 // Commit is one commit of the users' branch.
@@ -121,7 +121,7 @@ type Render struct {
 	Specs     []Spec            // for each staged workload, ordered by workload
 	Templates map[Workload]Hash // of all workloads, with or without a Rollout
 	Files     []string          // paths of all read files, sorted
-	Digest    string            // of Specs and Objects (see Object.Told); equal: no change
+	Digest    string            // digest of Specs and Objects (see Object.Told); if equal, nothing changed
 	Content   Hash              // HashContent of objects, with encrypted values as in Git; "" with Specs
 	Hooked    bool              // Objects has hook Jobs
 	Warnings  []string          // probable mistakes in accepted values, one sentence each

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// Sequential is the state of a sequential test of a new version against stable, of constant size.
+// Sequential is the state of a sequential test of a new version against stable. Its size is constant.
 type Sequential struct {
 	Since  time.Time `json:"since"`              // when the counts begin: at the present weight, or later
 	Canary int       `json:"canary" large:"yes"` // all requests to the new version
@@ -24,8 +24,8 @@ type Sequential struct {
 	Metrics int     `json:"metrics"`
 }
 
-// Value returns a metric's evidence that the new version is worse, 1 before the first look. By Ville's inequality, a
-// version that is not worse reaches 1/α with probability at most α, also for means.
+// Value returns a metric's evidence that the new version is worse, or 1 before the first look. By Ville's inequality,
+// the evidence of a version that is not worse reaches 1/α with probability at most α. The same holds for means.
 func (s *Sequential) Value() float64 {
 	if s == nil || len(s.Tests) == 0 {
 		return 1

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// SharedChanges says how a change of files that many (more than Over) apps read reaches these apps: cohort by cohort.
+// SharedChanges configures how a change of a file with more than Over readers reaches its readers: cohort by cohort.
 type SharedChanges struct {
 	Over    int      `json:"over" default:"10"`
 	Cohorts []Amount `json:"cohorts" default:"[1, \"10%\", \"100%\"]" max:"20" fix:"leave some out"`

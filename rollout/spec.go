@@ -34,8 +34,8 @@ type Spec struct {
 // Scaling selects whether canary pods are additional or replace stable pods.
 type Scaling string
 
-// Surge keeps all stable pods: an abort starts none. InPlace replaces pods within maxSurge and maxUnavailable, without
-// spare capacity.
+// Surge keeps all stable pods, so that an abort starts no pods. InPlace replaces pods within maxSurge and
+// maxUnavailable, without spare capacity.
 const (
 	Surge   Scaling = "surge"
 	InPlace Scaling = "inPlace"
@@ -84,9 +84,9 @@ func (s NodeSelector) Matches(labels map[string]string) bool {
 // BlueGreen starts all new pods beside the stable pods, then switches the active Service once.
 type BlueGreen struct {
 	ActiveService              string `json:"activeService" needs:"name the Service to switch"`
-	PreviewService             string `json:"previewService"`                      // for the new version
+	PreviewService             string `json:"previewService"`                      // Service of the new version
 	PreviewReplicaCount        *int   `json:"previewReplicaCount"`                 // preview pods; nil: as many as stable pods
-	AutoPromotionEnabled       bool   `json:"autoPromotionEnabled" default:"true"` // false: needs a promotion
+	AutoPromotionEnabled       bool   `json:"autoPromotionEnabled" default:"true"` // if false, users must promote
 	AutoPromotionSeconds       int    `json:"autoPromotionSeconds"`                // seconds from ready preview to switch; default 0
 	ScaleDownDelaySeconds      int    `json:"scaleDownDelaySeconds" default:"30"`
 	AbortScaleDownDelaySeconds int    `json:"abortScaleDownDelaySeconds" default:"30"` // 0: at once
@@ -115,7 +115,7 @@ type Step struct {
 // Pause waits for a duration, a schedule's next match or, with neither, a promotion.
 type Pause struct {
 	Duration *time.Duration `json:"duration" min:"1" fix:"leave duration out to wait for a promotion"`
-	// Timeout bounds the wait for a promotion; OnTimeout follows.
+	// Timeout bounds the wait for a promotion. Then OnTimeout applies.
 	Timeout   *time.Duration `json:"timeout" own:"" min:"1" fix:"leave timeout out to wait for a promotion"`
 	OnTimeout string         `json:"onTimeout" own:"" oneOf:"abort promote"` // "" without Timeout; default: abort
 	// Until is a cron schedule. The pause ends at its next match.

@@ -38,7 +38,7 @@ type State struct {
 	Path       string        `json:"path" serial:"no"`
 	Formerly   []string      `json:"formerly,omitempty" serial:"yes"` // former names, newest first
 	Serial     int           `json:"serial" serial:"no"`              // number of transitions (IsTransition)
-	Written    int           `json:"written,omitempty" serial:"no"`   // Serial in workloads' labels if lower, else 0
+	Written    int           `json:"written,omitempty" serial:"no"`   // the Serial in workloads' labels if lower than Serial, or 0
 	Seal       string        `json:"seal,omitempty" serial:"no"`      // reveals edits by hand; set only in the file
 	Phase      Phase         `json:"phase" serial:"yes"`
 	Reason     string        `json:"reason,omitempty" serial:"yes"`   // why the app is in this phase, as one sentence
@@ -61,7 +61,7 @@ type State struct {
 	Verified   []Hash        `json:"verified,omitempty" serial:"yes"` // versions once stable, newest first, at most MaxHistory
 	Adopts     Hash          `json:"adopts,omitempty" serial:"yes"`   // version to adopt from another controller
 	Pong       []Workload    `json:"pong,omitempty" serial:"yes"`     // workloads whose stable Service is the pong Service
-	Replicas   []Replicas    `json:"replicas,omitempty" serial:"yes"` // replicas of the head, where Source has others
+	Replicas   []Replicas    `json:"replicas,omitempty" serial:"yes"` // the head's replicas, where Source has others
 	// digest of a promotion file without effect: for an earlier attempt or other steps
 	Spent string `json:"spent,omitempty" serial:"no"`
 	// generated objects in Inventory, which Git lacks
@@ -82,8 +82,8 @@ type Entered struct {
 // Place names a shared change, which is the content of a file that many apps read, and the app's cohort.
 type Place struct {
 	File   string `json:"file,omitempty"`
-	ID     string `json:"id,omitempty"`     // of the file's content, in short form
-	Cohort int    `json:"cohort,omitempty"` // from 1
+	ID     string `json:"id,omitempty"`     // short ID of the file's content
+	Cohort int    `json:"cohort,omitempty"` // counted from 1
 	Of     int    `json:"of,omitempty"`     // number of cohorts
 }
 
@@ -151,7 +151,7 @@ const (
 	HeldRolledBack     HeldReason = "StateRolledBack"   // the state file is older than LabelSerial in the cluster
 	HeldClosed         HeldReason = "ReleasesClosed"    // a window, a freeze or a user's hold delays the release
 	HeldCohort         HeldReason = "WaitsForCohort"    // a change that many apps share has not reached this app
-	HeldShared         HeldReason = "ChangeStopped"     // only a user lets more apps take a change; the next app has it
+	HeldShared         HeldReason = "ChangeStopped"     // only a user can let more apps take a change, and this app is next
 	HeldStage          HeldReason = "Stage"             // the stage before has not proven the change
 	HeldFleet          HeldReason = "Fleet"             // fleet.yaml is unusable, so the order of clusters is unknown
 	HeldHook           HeldReason = "HookRuns"          // a hook's Job must end before the release begins
@@ -185,7 +185,7 @@ func (r *Release) Same(o *Release) bool {
 	return r.Hash == o.Hash && r.Since.Equal(o.Since)
 }
 
-// Watch is the period after a release in which a failed analysis rolls back.
+// Watch is the period after a release in which a failed analysis rolls the app back.
 type Watch struct {
 	Until  time.Time `json:"until"`
 	Began  time.Time `json:"began"`  // start of the release
@@ -195,7 +195,7 @@ type Watch struct {
 // Draining is the previous stable version, while its pods exist without requests.
 type Draining struct {
 	Release  Release    `json:"release"`  // previous stable release
-	Progress []Progress `json:"progress"` // progress of the replacing release
+	Progress []Progress `json:"progress"` // progress of the release that replaced the version
 }
 
 // Progress is a staged workload's progress in a release.
@@ -220,7 +220,7 @@ type Progress struct {
 	// Suspended means 0 replicas. The step begins when the workload gets replicas.
 	Suspended bool `json:"suspended,omitempty"`
 
-	// Peak is recorded only at a long step: with it, a pod ready again after a crash is no progress.
+	// Peak is recorded only at a long step. A pod that is ready again after a crash is then no progress.
 	Peak *Peak `json:"peak,omitempty"`
 
 	// Available is when all pods of the step's experiment were available, and so the experiment began; nil before.
@@ -287,7 +287,7 @@ func (s *State) StableHash(w Workload) Hash {
 	return s.Stable.Templates[w]
 }
 
-// Workloads returns Inventory's objects of WorkloadKinds, or with a template in Stable or Release.
+// Workloads returns the objects in Inventory with a kind of WorkloadKinds, or with a template in Stable or Release.
 func (s *State) Workloads() (all []Workload) {
 	staged := func(release *Release, w Workload) bool { return release != nil && release.Templates[w] != "" }
 	for _, ref := range s.Inventory {

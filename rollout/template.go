@@ -31,7 +31,7 @@ func boundedFuncs() texttemplate.FuncMap {
 	}
 }
 
-// checkNodes refuses nodes that may run too long. Loops must be over lists, two deep.
+// checkNodes refuses nodes that may run too long. Loops must be over lists, and at most two deep.
 func checkNodes(list *parse.ListNode, loops int) error {
 	if list == nil {
 		return nil

@@ -12,8 +12,8 @@ type Traffic struct {
 
 	// MaxWeight is the weight of all requests.
 	MaxWeight int `json:"maxTrafficWeight" default:"100" min:"1" max:"1000000"`
-	// Settle is how long proxies need to learn new endpoints or routes. Most watch the API server: well under a second.
-	// Traefik collects changes for 2s (providersThrottleDuration).
+	// Settle is how long proxies need to learn new endpoints or routes. Most proxies watch the API server and need well
+	// under a second. Traefik collects changes for 2s (providersThrottleDuration).
 	Settle time.Duration `json:"settle" own:"" default:"3s"`
 	// Sticky is nil if the weight decides about each request.
 	Sticky *Sticky `json:"sticky" own:""`
@@ -31,20 +31,20 @@ type Sticky struct {
 	MaxAge time.Duration `json:"maxAge" default:"24h"`
 }
 
-// PingPong names two Services that swap roles at each release, so that a used Service keeps its selector.
+// PingPong names two Services that swap roles at each release, so that a Service with requests keeps its selector.
 type PingPong struct {
 	PingService string `json:"pingService" needs:"name a Service"` // stable before the first release
 	PongService string `json:"pongService" needs:"name a Service"`
 }
 
-// ManagedRoute sends matching requests (Mirror: copies) to the canary until a step removes the route.
+// ManagedRoute sends matching requests to the canary or, with Mirror, copies. It lasts until a step removes the route.
 type ManagedRoute struct {
 	Name    string  `json:"name"`
 	Matches []Match `json:"matches,omitempty"` // alternatives: one must hold
 	Mirror  *int    `json:"mirror,omitempty"`  // percentage of copied requests; nil: the canary gets the requests
 }
 
-// MatchRoute is the name of the route of the step "match".
+// MatchRoute is the name of the route that the step "match" sets.
 const MatchRoute = "match"
 
 // Match is a condition on a request. All set fields must hold.
@@ -96,6 +96,6 @@ type Header struct {
 type Routing struct {
 	Step   int       `json:"step"`             // step whose routes are in force
 	Weight int       `json:"weight"`           // the new version's, out of Traffic.MaxWeight
-	At     time.Time `json:"at"`               // start; all proxies know it after Traffic.Settle
+	At     time.Time `json:"at"`               // start of the routes; all proxies know these after Traffic.Settle
 	Shares bool      `json:"shares,omitempty"` // pods of the step's experiment get their templates' weights
 }

@@ -31,7 +31,7 @@ type VendorChart struct {
 	Name    string `json:"name" needs:"name the chart" is:"label"`
 	Version string `json:"version" needs:"write a version, or a range of them, such as ~20.1"`
 
-	// Flat puts the chart into <into>/<name>: without a version, references stay valid.
+	// Flat puts the chart into <into>/<name>. The path has no version, so references stay valid.
 	Flat bool `json:"flat,omitempty"`
 
 	// Provenance is the path of public PGP keys to verify the chart's signature; "": no check.
@@ -121,7 +121,6 @@ func GitName(part string) string {
 	return ""
 }
 
-// withPassword returns the field with credentials. A Git address may have a user.
 func (s VendorSource) withPassword() string {
 	field, address := "oci.url", ""
 	switch {

@@ -18,7 +18,7 @@ type runOf struct {
 	workloads.Staged
 	name       string
 	analysis   *rollout.Analysis
-	experiment *rollout.Experiment // nil: the analysis judges the release
+	experiment *rollout.Experiment // nil for an analysis of the release itself
 	before     time.Time           // when the watched release began; zero without a watch
 }
 
@@ -51,7 +51,6 @@ func neededRuns(in Input) []runOf {
 	return append(wantedRuns(in.State, stagedIn(in)), watchRuns(in)...)
 }
 
-// Suffixes of run names. runName avoids step names that equal a suffix.
 const (
 	backgroundRun = "/background"
 	stepRun       = "/step-"
@@ -131,9 +130,9 @@ func withAnalyses(in, _ Input, d Decision) Decision {
 
 func (w runOf) isRun(r rollout.AnalysisRun) bool { return w.name == r.Name }
 
-// worthRecording reports whether a run has a verdict, a bad measurement or a new number of consecutive errors. With
-// all, good measurements count too; otherwise a restarted process repeats them. A watch has no limit of errors and
-// inconclusive measurements, so neither counts.
+// worthRecording reports whether a run has a verdict, a bad measurement or a new number of consecutive errors. If all
+// is true, good measurements count too. Otherwise, they are not recorded, and a restarted process repeats them. A watch
+// has no limit of errors and inconclusive measurements, so these do not count in a watch.
 func worthRecording(recorded, live rollout.AnalysisRun, all bool) bool {
 	if recorded.Phase != live.Phase || len(recorded.Metrics) != len(live.Metrics) || !recorded.Same(live) {
 		return true
@@ -245,22 +244,23 @@ type Measure struct {
 	Workload rollout.Workload
 	Latest   string // pod-template-hash of the new version
 	Stable   string
-	Number   int // earlier measurements without an error; identifies this measurement
+	Number   int // how many earlier measurements had no error; identifies this measurement
 	Family   analysis.Family
 
-	Since        time.Time // when the workload entered its step, or a newer window began
+	Since        time.Time // requests from this time on count: since the start of the step, or later
 	ReleaseSince time.Time
 	IsSteady     bool // the step does not change the weight
 
 	// Texts holds arguments of an experiment's metrics, such as templates.NAME.podTemplateHash.
 	Texts map[string]string
 
-	// Before is when the watched release began, the time at which comparisons measure the former version; else zero.
+	// Before is the start of the watched release, or zero without a watch. Comparisons measure the former version as of
+	// this time.
 	Before time.Time
 }
 
-// of returns m for a metric's next measurement. Requests may count from a later time than the present weight's start;
-// see analysis.Weigh.
+// of returns m for a metric's next measurement. Its Since may be later than the start of the present weight; see
+// analysis.Weigh.
 func (m Measure) of(so rollout.MetricProgress, metric rollout.Metric, f analysis.Family, now time.Time) Measure {
 	m.Metric, m.Number, m.Family = metric, so.Count, f
 	for _, at := range []*time.Time{&m.Since, &m.ReleaseSince} {
@@ -273,7 +273,7 @@ func (m Measure) of(so rollout.MetricProgress, metric rollout.Metric, f analysis
 		m.Since = rollout.Later(m.Since, e.Since)
 	}
 	for _, was := range so.Measurements {
-		if e != nil && e.Since.After(now) && !was.At.After(now) { // the earlier measurement may have counted these requests
+		if e != nil && e.Since.After(now) && !was.At.After(now) { // requests before was.At may be counted already
 			m.Since = rollout.Later(m.Since, was.At)
 		}
 	}
@@ -285,7 +285,7 @@ type Result struct {
 	At      time.Time
 	Value   any                   // nil: no data
 	Stable  any                   // stable's value, if the metric compares versions
-	Samples int                   // samples behind Value; negative if unknown
+	Samples int                   // number of samples in Value; negative if unknown
 	Phase   rollout.AnalysisPhase // the provider's verdict, or Error; "" if the conditions decide
 	Message string
 }
@@ -301,8 +301,8 @@ type Measured struct {
 	Since time.Time      // when the present weight began; zero while the weight changes
 }
 
-// Judge evaluates a result by the metric's conditions, in the measuring goroutine, because users' conditions may be
-// slow.
+// Judge evaluates a result by the metric's conditions or comparison. Workers call Judge, because users' conditions may
+// be slow.
 func (m Measure) Judge(r Result) Measured {
 	out := Measured{Run: m.Run, Release: m.Release, Started: m.Started, Metric: m.Metric.Name}
 	if m.IsSteady {
@@ -349,7 +349,7 @@ func measureDue(in Input, d Decision, wanted []runOf, runs []rollout.AnalysisRun
 			}
 			exists := w.experiment == nil || due.about(in, w)
 			due = due.of(so, metric, familyOf(rivals(in, w, wanted), metric), in.Now)
-			if exists && !due.lacksPods() { // else the ReplicaSets do not exist yet or are gone
+			if exists && !due.lacksPods() { // otherwise the ReplicaSets do not exist
 				d.Measure = append(d.Measure, due)
 			}
 		}
@@ -364,7 +364,7 @@ func Due(in Input) []Measure {
 	return withAnalyses(in, in, Decision{State: in.State}).Measure
 }
 
-// Record adds a measurement to the app's runs, unless the run or its release has ended.
+// Record returns the app's runs with a measurement. It ignores a measurement whose run or release has ended.
 func Record(in Input, got Measured) []rollout.AnalysisRun {
 	in = in.prepared()
 	runs := Runs(in)

@@ -22,8 +22,8 @@ func RequestedAbort(in Input) string {
 	return ""
 }
 
-// aborts reports whether a request names this attempt of the release. At a step that applies the stable template, a
-// request has the stable hash.
+// aborts reports whether a request names this attempt of the release. A request may also have the stable hash, because
+// some steps apply the stable template to the workload.
 func aborts(in Input, w rollout.Workload, b rollout.BreakGlass) bool {
 	r, stable := in.State.Release, in.State.Stable
 	return r != nil && stable != nil && b.Serial >= r.Serial && b.Serial <= in.State.Serial &&
@@ -47,7 +47,7 @@ func IsRolledBack(in Input, d Decision) bool {
 	return len(texts) == 0
 }
 
-// AbortRequest is the value of rollout.AnnotationBreakGlass of one workload.
+// AbortRequest is one workload's value of rollout.AnnotationBreakGlass.
 type AbortRequest struct {
 	Workload rollout.Workload
 	Value    string
@@ -55,8 +55,8 @@ type AbortRequest struct {
 
 const requestStays = time.Hour
 
-// FinishedRequests returns the requests to remove: their rollback is recorded, or they are old and without effect.
-// Malformed requests and later serial numbers stay.
+// FinishedRequests returns the requests to remove: the rollback is recorded, or the request is old and aborts nothing.
+// Malformed requests, and requests with a later serial number, stay.
 func FinishedRequests(in Input) (spent []AbortRequest) {
 	if in.Pending != nil || in.Handed != nil {
 		return nil
@@ -75,7 +75,7 @@ func FinishedRequests(in Input) (spent []AbortRequest) {
 	return spent
 }
 
-// RequestWarnings returns a warning for each request without a record in Git or without effect.
+// RequestWarnings returns a warning for each request: its record is not in Git yet, or the request has no effect.
 func RequestWarnings(in Input) (warnings []string) {
 	in.State = workloads.Reopened(in.State)
 	spent := FinishedRequests(in)

@@ -9,9 +9,9 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// Without Rollout documents, each commit of an app is applied immediately. With hooks, each change of the app's folder
-// is a release (rollout.Render.Release) without templates and steps, which starts as Promoting. The release becomes
-// stable once all workloads have its content and all "after" hooks have succeeded.
+// gitrollout applies each commit of an app without Rollout documents immediately. If such an app has hooks, each change
+// of its folder is a release (rollout.Render.Release) without templates and steps, which starts as Promoting. The
+// release becomes stable once all workloads have its content and all "after" hooks have succeeded.
 
 func isContent(r *rollout.Release) bool { return r != nil && len(r.Templates) == 0 }
 
@@ -31,7 +31,6 @@ func workloadsOf(r *rollout.Render) []rollout.Workload {
 	return slices.SortedFunc(maps.Keys(r.Templates), rollout.Workload.Compare)
 }
 
-// isObserved reports whether pods of this kind are observed even without a Rollout document.
 func isObserved(w rollout.Workload) bool {
 	_, is := rollout.WorkloadOf(w.Ref())
 	return is
@@ -62,7 +61,7 @@ func unready(in Input, since time.Time) (why string, last time.Time) {
 }
 
 // unreturned describes the workloads that a rollback without documents has not restored. It returns no texts after the
-// deadline, or if the head's version differs from the abandoned release.
+// deadline, or if the head no longer has the abandoned release.
 func unreturned(in Input) (texts []string, late deadline) {
 	why, since := unready(in, in.State.Rollback.Routed)
 	late = deadline{at: since.Add(healthDeadline)}

@@ -12,7 +12,7 @@ import (
 )
 
 type deadline struct {
-	at     time.Time // zero: none
+	at     time.Time
 	reason string
 	aborts bool // at the deadline, the release is rolled back
 	m      workloads.Staged
@@ -47,7 +47,8 @@ func lastReady(since time.Time, r rollout.Revision) time.Time {
 	return since
 }
 
-// peakOf returns the largest number of ready new pods and its time. A pod that becomes ready again is no new peak.
+// peakOf returns the largest number of new pods that were ready together, and when. A pod that becomes ready again
+// makes no new peak.
 func peakOf(m workloads.Staged, since time.Time) rollout.Peak {
 	now := rollout.Peak{Ready: m.Fresh.Ready(), At: lastReady(since, m.Fresh)}
 	if was := m.Peak; was != nil && now.Ready <= was.Ready && was.Ready <= m.Fresh.Desired && !was.At.Before(since) {
@@ -56,7 +57,8 @@ func peakOf(m workloads.Staged, since time.Time) rollout.Peak {
 	return now
 }
 
-// withPeaks returns the progress with new peaks, at most one per half deadline, because each record is a commit.
+// withPeaks returns the progress with new peaks. It adds at most one peak in half a deadline, because each record is a
+// commit.
 func withPeaks(in Input) []rollout.Progress {
 	all := in.State.Progress
 	if in.State.Release == nil || in.State.Phase == rollout.Aborting {
@@ -97,8 +99,8 @@ func lateToAbort(in Input) (first deadline, is bool) {
 	return first, first.isOver(in.Now)
 }
 
-// deadlines returns the deadlines of workloads that wait for pods, except paused and held workloads. Entering a step
-// and each new peak count as progress.
+// deadlines returns the deadline of each workload that waits for pods, unless a user holds or pauses the workload. The
+// deadline starts again when the workload enters a step, and at each new peak.
 func deadlines(in Input) (all []deadline) {
 	s := in.State
 	if s.Draining != nil {
@@ -116,10 +118,10 @@ func deadlines(in Input) (all []deadline) {
 			continue
 		}
 		if !workloads.IsPromoting(s) && holder(in, s.Release.Hash, spec.Paused) != "" {
-			continue // no deadline on hold, as with a Deployment's spec.paused
+			continue // a held workload has no deadline, like a Deployment with spec.paused
 		}
 		pr, ok := s.ProgressOf(spec.Workload)
-		if !ok { // a new workload, or no steps
+		if !ok {
 			pr = rollout.Progress{Workload: spec.Workload, Entered: s.Release.Since}
 		}
 		m := workloads.New(s, in.plans.Of(spec), pr, in.Observed)
@@ -160,7 +162,6 @@ func deadlines(in Input) (all []deadline) {
 	return all
 }
 
-// refused returns the deadline by which the cluster must accept all objects after the last step.
 func refused(in Input) (first deadline) {
 	const missing = "the cluster refuses objects"
 	if isContent(in.State.Release) {
@@ -172,8 +173,8 @@ func refused(in Input) (first deadline) {
 	return first
 }
 
-// lateExperiment returns the earliest deadline of experiments. Each ready pod restarts the deadline. An experiment
-// whose pods were all available has none, because analyses notice lost pods.
+// lateExperiment returns the earliest deadline of the present experiments. Each pod that becomes ready restarts the
+// deadline. After all pods were available, an experiment has no deadline, because analyses notice lost pods.
 func lateExperiment(in Input) (first deadline, is bool) {
 	for _, m := range stagedIn(in) {
 		e, is := experimentAt(in.State, m)

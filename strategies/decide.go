@@ -18,28 +18,28 @@ type Input struct {
 	Now       time.Time
 	App       rollout.App
 	Head      Head
-	Source    *rollout.Render       // at State.Source; nil if unreadable
-	State     rollout.State         // recorded; zero without a record
-	Pending   *Decision             // the rollback that led to State, until recorded in Git; else nil
-	Handed    *rollout.State        // the newest decided state with an unfinished push, or nil
-	Promotion *rollout.Promotion    // nil without a file
-	Observed  rollout.Observed      // in the cluster
+	Source    *rollout.Render    // the render at State.Source; nil if unreadable
+	State     rollout.State      // the recorded state; zero without a record
+	Pending   *Decision          // the rollback that led to State, until Git has the record; else nil
+	Handed    *rollout.State     // the newest state whose push has not finished, or nil
+	Promotion *rollout.Promotion // nil without a file
+	Observed  rollout.Observed
 	Runs      []rollout.AnalysisRun // State.Analyses, with all measurements since State was recorded
 	Ends      bool                  // the process ends next, so all measurements are recorded now
 	Calendar  rollout.Calendar      // when the app's releases may advance
 	Health    Health                // when the app and its objects became healthy or unhealthy
 	Applied   time.Time             // when the present routes were applied; zero if unknown
-	Left      *rollout.Render       // the render of the release in rollback, or of Watch.Former; nil if unreadable
+	Left      *rollout.Render       // the render of the abandoned release or of Watch.Former; nil if unreadable
 	Unread    bool                  // the commit of Left is being read
-	Answers   Answers               // to Decision.Ask of earlier decisions
-	Entry     *cohort.Entry         // into a change that many apps share; nil if not needed
-	Place     *rollout.Place        // in the shared change at the head, for views; nil without a shared change
-	Stage     *rollout.Stage        // of the cluster, or nil
+	Answers   Answers               // answers to the Ask of earlier decisions
+	Entry     *cohort.Entry         // whether the app may take a change that many apps share; nil if not needed
+	Place     *rollout.Place        // place in the head's shared change, for views; nil without a shared change
+	Stage     *rollout.Stage        // the cluster's stage, or nil
 	plans     plan.Cache
 	unshares  bool // requests to experiments must end before a workload passes its step
 }
 
-// Head is the head of the users' branch, for one app.
+// Head is the newest commit of the users' branch, with one app's render.
 type Head struct {
 	Commit rollout.Commit
 	Render *rollout.Render // nil if Err is set
@@ -54,7 +54,7 @@ type Decision struct {
 	Requeue  time.Time // time of the next decision; zero: no timer
 	Waiting  string    // for users: the awaited condition, or ""
 	Measure  []Measure
-	Stale    bool // the cluster has a newer state's objects: apply nothing
+	Stale    bool // the cluster has objects of a newer state, so nothing is applied
 
 	// Ask is the next question to the cluster, or nil.
 	Ask *Ask
@@ -91,11 +91,11 @@ func Decide(in Input) Decision {
 	return d
 }
 
-// adjustments change each decision, in this order; given is the unprepared input.
+// adjustments change each decision, in this order. The parameter given is the input before prepared changed it.
 var adjustments = []func(in, given Input, d Decision) Decision{
 	withKnownHold, // first, because a hold with an unchanged problem is no transition
 	withWatch,     // begins a watch, whose analyses the next adjustment starts
-	withAnalyses,  // before withDraining can make the release stable
+	withAnalyses,  // runs before withDraining can make the release stable
 	withReplicas,
 	withEntry,
 	withDraining, // makes a release stable once the release serves all users
@@ -104,8 +104,8 @@ var adjustments = []func(in, given Input, d Decision) Decision{
 	withWell,   // depends on State.Unhealthy, which is final here
 	withSoaked, // depends on State.Unhealthy, which is final here
 	withRestart,
-	withHooks, // observes a running Job only in an unchanged state
-	withMark,  // compares the finished with the recorded state
+	withHooks, // observes a running Job only if the state is unchanged
+	withMark,  // compares the final state with the recorded state
 	withSubject,
 	withQuestion, // depends on State.Source, which is final here
 }
@@ -159,7 +159,8 @@ func decide(in Input) Decision {
 	return decideAtRest(in)
 }
 
-// decideHeld keeps the app's version while the head is unusable. Aborts, deadlines, rollbacks and hooks continue.
+// decideHeld keeps the app's version while the head is unusable. Aborts, deadlines, rollbacks and hooks still take
+// effect.
 func decideHeld(in Input) Decision {
 	s := in.State
 	s.Phase = cmp.Or(s.Phase, rollout.Pending)
@@ -188,7 +189,6 @@ func decideHeld(in Input) Decision {
 	return d
 }
 
-// heldUntil returns the next decision's time while the head is unreadable; zero: no timer.
 func heldUntil(in Input) time.Time {
 	s := in.State
 	switch {
@@ -209,8 +209,8 @@ func heldUntil(in Input) time.Time {
 	return next
 }
 
-// stale holds an app whose objects are of a newer state, because the state branch was reset or a push is not fetched
-// yet. The old state would undo a transition.
+// stale holds an app whose objects in the cluster are newer than the recorded state. The state branch was reset, or a
+// push is not fetched yet. The recorded state would undo a transition.
 func stale(s rollout.State, live int) Decision {
 	d := hold(s, rollout.HeldRolledBack, fmt.Sprintf(
 		"%s has serial %d, and the cluster was written from serial %d: the state branch was rolled back; "+
@@ -231,7 +231,7 @@ type Ask struct {
 	Foreign   []rollout.Object // which of these objects does another manager own?
 	Adoptable []rollout.Object // which objects could be applied without a restart of pods?
 	Endpoints []Need           // which versions have a ready endpoint?
-	Jobs      []HookJob        // each Job's state, after its creation or deletion
+	Jobs      []HookJob        // create, delete or look up these Jobs, and return their states
 	Accept    string           // does the API server accept State's objects at this commit?
 }
 
@@ -241,7 +241,7 @@ type Need struct {
 	PodHash string // pod-template-hash of the version's pods
 }
 
-// Answers holds one pass's answers, one field for each field of Ask.
+// Answers holds one pass's answers. Each field answers one field of Ask.
 type Answers struct {
 	Healed    *bool
 	Foreign   *[]rollout.Foreign
@@ -265,8 +265,8 @@ func (in Input) HeadErr() error {
 	return cmp.Or(slices.Collect(maps.Values(in.Answers.Accepted))...)
 }
 
-// Emptied returns an error for a render that removes all objects, because a generator may write an empty file. Argo
-// CD's automated sync refuses such a render too, unless allowEmpty is set.
+// Emptied returns an error for a render that would remove all objects, because a generator may have written an empty
+// file. Without allowEmpty, Argo CD's automated sync refuses such a render too.
 func Emptied(r *rollout.Render, has int) error {
 	if r == nil || len(r.Objects) > 0 || has == 0 {
 		return nil
@@ -275,8 +275,8 @@ func Emptied(r *rollout.Render, has int) error {
 		WithFix("restore the objects, or remove the whole folder to remove the app")
 }
 
-// withQuestion sets the next question. Ask.Heal is first, as its apply may change other answers. Ask.Accept is last, as
-// other answers may keep the old commit.
+// withQuestion sets the next question. It asks Heal first, because the apply may change other answers. It asks Accept
+// last, because another answer may keep the old commit.
 func withQuestion(in, _ Input, d Decision) Decision {
 	a := in.Answers
 	switch source := d.State.Source; {

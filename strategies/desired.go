@@ -13,7 +13,8 @@ import (
 	"gitrollout.dev/gitrollout/traffic"
 )
 
-// Desired returns v.Source's objects, changed for the state. It fails only for routers that package render refuses.
+// Desired returns v.Source's objects, changed as the state requires. It fails only for routers that package render
+// refuses.
 func Desired(s rollout.State, v workloads.View) ([]rollout.Object, error) {
 	v.Plans, s = v.Plans.OrNew(), workloads.Reopened(s)
 	pins := routes.Pins(s, v)
@@ -68,14 +69,14 @@ func Generated(s rollout.State, desired []rollout.Object) []rollout.Ref {
 	return sorted(slices.Concat(s.Generated, rollout.Mapped(made, rollout.Object.Ref)))
 }
 
-// Leftover returns the recorded generated objects that are no longer desired. These are pruned even during a release,
-// as some may be routes.
+// Leftover returns the recorded generated objects that are no longer desired. gitrollout prunes these even during a
+// release, because some may be routes.
 func Leftover(s rollout.State, desired []rollout.Object) []rollout.Ref {
 	return without(s.Generated, desired)
 }
 
-// Prunable returns the inventory's objects that are no longer desired; a held app has none. A release prunes only
-// autoscalers, which change replicas, because the old version may use other objects.
+// Prunable returns the inventory's objects that are no longer desired. A held app has none. During a release, only
+// autoscalers are prunable, because autoscalers change replicas, and the old version may use the other objects.
 func Prunable(s rollout.State, desired []rollout.Object) []rollout.Ref {
 	left := without(s.Inventory, desired)
 	switch {
@@ -113,8 +114,8 @@ func Watched(r *rollout.Render) (refs []rollout.Ref) {
 	return refs
 }
 
-// Ahead returns objects that later steps apply, so that the API server can check these now: experiments, routers'
-// objects, and workloads with the new template.
+// Ahead returns objects that only later steps apply: experiments, routers' objects, and workloads with the new
+// template. The API server can then check these objects early.
 func Ahead(r *rollout.Render, now []rollout.Object) ([]rollout.Object, error) {
 	known := plan.Cache{}
 	all := experimentsAhead(r, known)
@@ -148,8 +149,8 @@ func Ahead(r *rollout.Render, now []rollout.Object) ([]rollout.Object, error) {
 	return all, nil
 }
 
-// Routing returns a text that identifies a state's routes and Service switches. The settle time begins with a new
-// text's first apply, because a slow push delays the apply.
+// Routing returns a text that identifies a state's routes and Service switches. The settle time begins when a state
+// with a new text is first applied, because a slow push delays the apply.
 func Routing(s rollout.State, source *rollout.Render) string {
 	text := ""
 	s = workloads.Reopened(s)

@@ -16,21 +16,21 @@ import (
 	"gitrollout.dev/gitrollout/strategies/workloads"
 )
 
-// Detection is the difference that a compared metric finds at one rate of requests. Shares are 0..1.
+// Detection says which difference a compared metric finds at one rate of requests. Shares are 0..1.
 type Detection struct {
 	Workload  rollout.Workload `json:"workload"`
 	Metric    string           `json:"metric"`
-	Step      int              `json:"step"`                // from 1 on
+	Step      int              `json:"step"`                // counted from 1
 	Fix       string           `json:"fix,omitempty"`       // why there are no figures
-	By        string           `json:"by,omitempty"`        // a label, whose distinct values count in place of requests
-	Histogram bool             `json:"histogram,omitempty"` // bad requests are slower than the bound near the 99th percentile
+	By        string           `json:"by,omitempty"`        // a label; its distinct values count in place of requests
+	Histogram bool             `json:"histogram,omitempty"` // bad: slower than the bound near stable's 99th percentile
 	Weight    float64          `json:"weight"`              // the new version's share of the requests to both versions
 	Looks     int              `json:"looks,omitempty"`     // number of measurements
 	Over      string           `json:"over,omitempty"`      // the duration of all measurements, such as 5m
 	Rate      float64          `json:"rate,omitempty"`      // requests per second to both versions
 	Stable    float64          `json:"stable,omitempty"`    // stable's share of bad requests
 	Found     float64          `json:"found,omitempty"`     // see analysis.Detection
-	After     string           `json:"after,omitempty"`     // a duration, such as 4m12s
+	After     string           `json:"after,omitempty"`     // median time to reject a release with Found, such as 4m12s
 	Blind     float64          `json:"blind,omitempty"`
 	Run       string           `json:"-"` // suffix of the run's name, such as /step-2
 	setting   analysis.Setting
@@ -42,7 +42,8 @@ const (
 	noSplit  = "there are no figures: the experiment does not say how requests are split between the compared versions"
 )
 
-// Detections returns a release's compared metrics, without figures. The parameter specs has all specs of the app.
+// Detections returns a Detection, without figures, for each compared metric of a release. The parameter specs has all
+// specs of the app.
 func Detections(specs []rollout.Spec, in Planned, runs []rollout.AnalysisRun) (all []Detection) {
 	isCompared := func(m rollout.Metric) bool { return m.Compare != nil }
 	if in.Fast || in.First || !slices.ContainsFunc(in.Spec.ReleaseMetrics(), isCompared) {
@@ -57,7 +58,7 @@ func Detections(specs []rollout.Spec, in Planned, runs []rollout.AnalysisRun) (a
 			}
 		}
 	}
-	var least Detection // at the background analysis' first step with the smallest weight
+	var least Detection // the background analysis at its first step with the smallest weight
 	for i, stage := range p.Stages[:p.Passed] {
 		at := f.Stages[i]
 		one := Detection{Workload: in.Spec.Workload, Step: i + 1, Weight: f.share(i)}
@@ -131,14 +132,14 @@ func (s Detection) at(
 	return all
 }
 
-// traffic returns the rate of requests and stable's share of bad requests, from a metric's newest evidence or assumed.
-// Both have two digits, so that Known rarely simulates again while the evidence grows.
+// traffic returns rates of requests and stable's share of bad requests. They come from the metric's newest evidence or,
+// without evidence, are assumed. They have two digits, so that Known rarely simulates again while the evidence grows.
 func (s Detection) traffic(runs []rollout.AnalysisRun, m rollout.Metric) (rates []float64, stable float64) {
 	rates, stable = []float64{1, 10, 100}, 0.01
 	for _, r := range runs {
 		name, _, _ := strings.Cut(r.Name, "/")
 		p, measured := rollout.Find(r.Metrics, func(p rollout.MetricProgress) bool { return p.Metric == m.Name })
-		e, isTried := p.Evidence, max(strings.Count(r.Name, "/"), strings.Count(s.Run, "/")) > 1 // by an experiment
+		e, isTried := p.Evidence, max(strings.Count(r.Name, "/"), strings.Count(s.Run, "/")) > 1 // an experiment's run
 		if name != s.Workload.Name && name != s.Workload.Name+"@"+s.Workload.Namespace || !measured || e == nil ||
 			len(e.Tests) == 0 || isTried && !strings.HasSuffix(r.Name, s.Run) ||
 			analysis.WindowOf(m) != analysis.WindowWeight {
@@ -148,7 +149,7 @@ func (s Detection) traffic(runs []rollout.AnalysisRun, m rollout.Metric) (rates 
 		rate, bad := float64(e.Canary+e.Stable)/last.At.Sub(e.Since).Seconds(), e.Tests[len(e.Tests)-1].Stable
 		if rate > 0 && !math.IsInf(rate, 0) {
 			rates = []float64{rounded(rate, 2)}
-			stable = rounded((float64(bad)+0.5)/float64(e.Stable+1), 2) // 0.5: the share is never 0
+			stable = rounded((float64(bad)+0.5)/float64(e.Stable+1), 2) // 0.5 keeps the share above 0
 		}
 	}
 	return rates, stable
@@ -159,7 +160,7 @@ func rounded(v float64, digits int) float64 {
 	return v
 }
 
-// Known has the figures of settings, so that equal settings are simulated once.
+// Known caches figures by setting, so that each setting is simulated once.
 type Known map[string]analysis.Detection
 
 // Fill sets the detections' figures, in about 0.1 s per new setting.

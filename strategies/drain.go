@@ -9,8 +9,8 @@ import (
 	"gitrollout.dev/gitrollout/strategies/workloads"
 )
 
-// A strategy that moves all users together may keep old pods for a while. The release is then stable on record, and in
-// flight in Decide and Desired. Reopened and withDraining convert between the two forms.
+// A strategy that moves all users together may keep old pods for a while. The record then shows the release as stable,
+// but Decide and Desired treat the release as in flight. Reopened and withDraining convert between the two forms.
 //
 // 	              on record                   in Decide and Desired
 // 	Phase         Healthy                     Paused: old pods stay; Promoting: old pods stop
@@ -18,7 +18,7 @@ import (
 // 	Release       –                           the new version
 // 	Draining      old version and progress    not nil
 
-// withDraining records a release as stable while its old pods are kept. A rollback stays in flight.
+// withDraining records a release as stable while old pods are kept. In a rollback, the release stays in flight.
 func withDraining(_, _ Input, d Decision) Decision {
 	switch s := &d.State; {
 	case s.Draining == nil || s.Release == nil:
@@ -32,8 +32,8 @@ func withDraining(_, _ Input, d Decision) Decision {
 	return d
 }
 
-// areMoved reports whether all requests go to the release. Each workload needs one ready new pod. A workload without
-// replicas needs only open gates.
+// areMoved reports whether all requests go to the release. Each workload needs one ready new pod or, without replicas,
+// only open gates.
 func areMoved(in Input, progress []rollout.Progress) bool {
 	if in.State.Stable == nil || len(progress) == 0 {
 		return false
@@ -51,7 +51,7 @@ func areMoved(in Input, progress []rollout.Progress) bool {
 		at, moves := m.MovedAt()
 		switch {
 		case m.N == 0 && m.Step >= m.PromotionStep() && isFree(m, in, at):
-		case hasArrived(m, in) && !workloads.IsPromoting(in.State): // a promotion must not pin a Service again
+		case hasArrived(m, in) && !workloads.IsPromoting(in.State): // a promotion must not change a Service's selector again
 		case !moves || m.Step < at || m.Fresh.Ready() < min(m.N, 1):
 			return false
 		}
@@ -158,7 +158,6 @@ func healthyText(app string, stable rollout.Release) string {
 	return fmt.Sprintf("%s healthy at %s (%s by %s)", app, stable.Hash, rollout.ShortID(stable.Commit), stable.Author)
 }
 
-// swapped returns the next State.Pong: the workloads with stable pods behind the pong Service.
 func swapped(in Input) []rollout.Workload {
 	pong := slices.Clone(in.State.Pong)
 	for _, m := range stagedIn(in) {

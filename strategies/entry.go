@@ -7,8 +7,8 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// heldBehind decides for an app that waits for a shared change and is also held for another reason, such as a freeze. A
-// change of the app's place then changes no record.
+// heldBehind decides for an app that waits for a shared change and is also held for another reason, such as a freeze.
+// While that reason holds the app, a new place in the shared change changes no record.
 func heldBehind(in Input) (d Decision, is bool) {
 	e, s := in.Entry, in.State
 	if e == nil || e.Open || e.Hold == "" || in.Source == nil || s.Release != nil || s.Phase == rollout.Aborting {
@@ -44,13 +44,13 @@ func withEntry(in, given Input, d Decision) Decision {
 	}
 	d.Requeue = rollout.Soonest(d.Requeue, laterOnly(e.Due, in.Now))
 	old := given.State.Held
-	isFirst := s.Source == "" && s.Held.Is(rollout.HeldStage, rollout.HeldFleet) // held by the head's error
+	isFirst := s.Source == "" && s.Held.Is(rollout.HeldStage, rollout.HeldFleet) // the head's error holds the app
 	if s.Release != nil || s.Phase == rollout.Aborting || s.Held != nil && !isFirst {
 		return d
 	}
 	if e.Hold == "" {
 		if e.Held != "" && old.Is(rollout.HeldStage, rollout.HeldFleet) {
-			s.Held, d.Waiting = old, e.Waits // until the answer is ready
+			s.Held, d.Waiting = old, e.Waits // keep the hold until the answer is known
 		}
 		return d
 	}
@@ -68,8 +68,8 @@ func withEntry(in, given Input, d Decision) Decision {
 	return d
 }
 
-// withWell records when an app was healthy with a shared change that has no new version, because no release has waited
-// for the pods.
+// withWell records when an app became healthy with a shared change that has no new version. With a new version, the
+// release waits for the pods.
 func withWell(in, _ Input, d Decision) Decision {
 	s := &d.State
 	e := s.Entered

@@ -16,8 +16,9 @@ import (
 //	entered → its objects are applied → all pods available → recorded
 //	        → duration, analyses → next step: its objects are removed
 //
-// If templates have weights, requests reach their pods from the record until the analyses end. The objects are then
-// removed when proxies know the new routes, also in a rollback. Without weights, a rollback's first apply removes them.
+// If templates have weights, their pods get requests from this record until the analyses end. gitrollout then removes
+// the objects when proxies know the new routes, also in a rollback. Without weights, a rollback's first apply removes
+// the objects.
 
 func experimentAt(s rollout.State, m workloads.Staged) (*rollout.Experiment, bool) {
 	w, is := m.Stage().Wait.(plan.ExperimentWait)
@@ -30,8 +31,8 @@ func mayShare(m workloads.Staged) bool {
 	return is && w.Weight("") > 0 && m.Available != nil && m.Routing != nil
 }
 
-// endShares ends the requests to experiments. It waits for proxies and, unless a router refuses its objects, for
-// routers.
+// endShares ends the requests to experiments. It waits until routers accept the new routes and proxies know the routes.
+// If a router refuses its objects, endShares waits only for proxies.
 func endShares(in Input, m workloads.Staged) verdict {
 	switch v := gateRouters(in, m); {
 	case !mayShare(m) || m.Routed == nil:
@@ -53,7 +54,7 @@ func hasExperimentPods(in Input, m workloads.Staged) bool {
 	return is && slices.ContainsFunc(podsOf(in, m, w.Experiment), hasPods)
 }
 
-// experimentObjects omits versions with unknown manifests.
+// experimentObjects leaves out templates whose version has unknown manifests.
 func experimentObjects(s rollout.State, v workloads.View) (all []rollout.Object) {
 	for _, m := range v.Workloads(s) {
 		e, is := experimentAt(s, m)
@@ -132,8 +133,8 @@ func experimentRuns(m workloads.Staged) []runOf {
 	})
 }
 
-// about adds the experiment's values, or returns false while a ReplicaSet is missing. Latest or Stable gets the hash of
-// the experiment's own pods, if any.
+// about adds the experiment's values. It returns false while a ReplicaSet is missing. If the experiment has pods of a
+// version, Latest or Stable gets the hash of these pods.
 func (m *Measure) about(in Input, w runOf) bool {
 	e := w.experiment
 	m.Since = rollout.Later(m.Since, *w.Available) // the experiment's weights are in force from this time

@@ -15,13 +15,13 @@ type Explanation struct {
 	Workload  rollout.Workload
 	Strategy  plan.Strategy
 	Steps     []ExplainedStep
-	Step      int            // index of the present step; len(Steps) without one
+	Step      int            // index of the present step; len(Steps) if no step is in progress
 	Weight    int            // the new version's weight, out of Full
 	Pods      int            // new pods that the step requests; 0 if the step sets a weight
 	Full      int            // the weight of all requests: 100, or Traffic.MaxWeight
 	Routed    bool           // weights are shares of requests, not only of pods
 	Routes    []string       // names of the managed routes in force
-	Shares    map[string]int // an experiment's weights in force by Service, out of Full
+	Shares    map[string]int // by Service: the experiment's weights in force, out of Full
 	Real      int            // actual percentage of requests or, without a router, of ready pods
 	Replicas  int
 	Ready     int

@@ -10,7 +10,7 @@ import (
 	"gitrollout.dev/gitrollout/strategies/workloads"
 )
 
-// rivals returns the metrics that share alpha: all metrics of the release, or of the watch.
+// rivals returns the metrics that share the significance level (alpha): all metrics of the release, or of the watch.
 func rivals(in Input, w runOf, wanted []runOf) (metrics []rollout.Metric) {
 	for _, m := range stagedIn(in) {
 		if w.before.IsZero() {

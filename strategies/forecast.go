@@ -20,7 +20,7 @@ type Forecast struct {
 	Begins   time.Time     // lower bound; zero if the calendar never opens
 	Ends     time.Time     // lower bound; zero if unknown
 	AtLeast  time.Duration // least duration of all stages, without waits for the calendar
-	Gates    int           // promotions by users
+	Gates    int           // number of promotions by users
 	Watch    time.Duration // how long after the release a failed analysis rolls the app back; 0: never
 	WayBack  time.Duration // longest duration of this rollback, if each batch is ready within progressDeadlineSeconds
 }
@@ -30,8 +30,8 @@ type ForecastStage struct {
 	Name      string // name from the user or the strategy, or ""
 	Text      string // such as "setWeight 20"
 	Weight    int    // the new version's weight, out of Forecast.Full
-	Canary    int    // new pods at the end
-	Stable    int    // old pods at the end
+	Canary    int    // new pods at the stage's end
+	Stable    int    // old pods at the stage's end
 	Wait      string // a constant, such as WaitPods
 	AtLeast   time.Duration
 	Enters    time.Time // lower bound; zero if unknown
@@ -51,8 +51,8 @@ const (
 type Planned struct {
 	Spec     rollout.Spec
 	Replicas int
-	Fast     bool // verified before: no pauses, weights and windows
-	First    bool // no pod serves yet: no steps
+	Fast     bool // the version was verified before, so pauses, weights and windows do not count
+	First    bool // no pod serves yet, so steps do not count
 	From     int  // index of the first stage to predict
 	Calendar rollout.Calendar
 	Now      time.Time // when the release is pushed
@@ -220,8 +220,8 @@ func rollingUpdate(spec rollout.Spec, n, missing, extra int) time.Duration {
 	return time.Duration(batches(spec, n, missing, extra)) * plan.MinReady(spec)
 }
 
-// batches returns in how many batches a rolling update starts the missing pods, at most maxSurge + maxUnavailable per
-// minReadySeconds. A larger extra replaces maxSurge.
+// batches returns in how many batches a rolling update starts the missing pods. A batch has at most maxSurge +
+// maxUnavailable pods, and lasts minReadySeconds. A larger extra replaces maxSurge.
 func batches(spec rollout.Spec, n, missing, extra int) int {
 	turn := max(1, max(extra, spec.MaxSurge.RoundUp(n))+spec.Unavailable(rollout.ObservedWorkload{Room: true}, n))
 	return (max(missing, 0) + turn - 1) / turn
@@ -230,13 +230,13 @@ func batches(spec rollout.Spec, n, missing, extra int) int {
 // GoesOn returns each workload's progress if the release continues with the head's steps. If back is true, the release
 // is rolled back and starts again.
 func GoesOn(s rollout.State, source, head *rollout.Render, now time.Time) (at []rollout.Progress, back bool) {
-	// The requests to experiments have ended by then.
+	// The release continues after the requests to experiments have ended.
 	s.Progress = rollout.Mapped(s.Progress, func(p rollout.Progress) rollout.Progress { p.Available = nil; return p })
 	d := adopt(Input{Now: now, State: s, Source: source, Head: Head{Render: head}}.prepared())
 	return d.State.Progress, d.Rollback
 }
 
-// IsFast reports whether a version verified before skips pauses and weights.
+// IsFast reports whether the render's version was verified before, so that its release skips pauses and weights.
 func IsFast(s rollout.State, r *rollout.Render) bool {
 	return isFast(Input{State: s, Head: Head{Render: r}}, r.Release())
 }

@@ -27,9 +27,9 @@ type verdict struct {
 	broken string    // why the gate cannot open by itself, or ""
 	route  bool      // pods are ready for the step's weight and routes
 	full   bool      // a full promotion skips all remaining steps
-	rides  bool      // the workload has no replicas and advances with the others
+	rides  bool      // the workload has no replicas and advances with the other workloads
 	begins bool      // experiment pods are available, so duration and analyses begin
-	shares bool      // with route: requests also reach the experiment's pods
+	shares bool      // if route is set: the experiment's pods also get requests
 }
 
 // gates lists the gates in order. The first closed gate keeps a workload at its step. No gate delays a rollback.
@@ -97,7 +97,8 @@ func gateHealed(in Input, m workloads.Staged) verdict {
 	return verdict{paused: ok && s.Wait.Traits().Pauses, text: "the cluster to accept the objects of " + m.Name}
 }
 
-// gateSuspended keeps a workload without replicas at its step, unless a full promotion or the other workloads move it.
+// gateSuspended keeps a workload without replicas at its step, until a full promotion or until the other workloads have
+// moved all users.
 func gateSuspended(in Input, m workloads.Staged) verdict {
 	if !isSuspended(m) || in.Promotion.OpensAll(in.State.Release.Hash) || ridesAlong(m, in) {
 		return verdict{done: true}
@@ -147,7 +148,7 @@ func gateWait(in Input, m workloads.Staged) verdict {
 
 const holdBy = "decision: hold by "
 
-// reasonOf returns a hold's reason from the promotion file, as the recorded state has only the author.
+// reasonOf returns a hold's reason from the promotion file, because the recorded state has only the author.
 func reasonOf(in Input, by string) string {
 	if !strings.HasPrefix(by, holdBy) || in.Promotion.Reason == "" {
 		return ""
@@ -155,7 +156,7 @@ func reasonOf(in Input, by string) string {
 	return ": " + in.Promotion.Reason
 }
 
-// whoHeld adds a missing author from the recorded hold.
+// whoHeld adds the author from the recorded hold if the promotion has no author.
 func whoHeld(p *rollout.Promotion, held *rollout.Held) *rollout.Promotion {
 	if p == nil || p.Author != "" || held == nil {
 		return p
@@ -193,8 +194,8 @@ func gateBase(_ Input, m workloads.Staged) verdict {
 	return verdict{text: text, broken: why + ": all pods return to the stable version first"}
 }
 
-// gateWindow waits while the calendar allows no releases. A begun step or promotion finishes. A verified version is not
-// delayed, as users may need it.
+// gateWindow starts no further step while the calendar allows no releases. It delays neither a promotion in progress
+// nor a verified version, because users may need the verified version.
 func gateWindow(in Input, m workloads.Staged) verdict {
 	if in.State.Release.Fast || m.Step >= m.PromotionStep() {
 		return verdict{done: true}
@@ -237,7 +238,7 @@ func waitForWindow(in Input, what string) (Decision, bool) {
 
 func beforeRelease(s *rollout.State) {
 	s.Phase = cmp.Or(s.Phase, rollout.Pending)
-	isOver := s.Release == nil && s.Rollback == nil // for example, after a rollback
+	isOver := s.Release == nil && s.Rollback == nil
 	if isOver && !slices.Contains([]rollout.Phase{rollout.Pending, rollout.Healthy, rollout.Degraded}, s.Phase) {
 		s.Phase, s.Reason, s.Analyses = rollout.Healthy, "", nil
 	}
@@ -262,8 +263,8 @@ func finishFirst(in Input, wait Decision) Decision {
 	return d
 }
 
-// gateRouters waits until routers accept the routes and proxies use them. After an edit of the present weight, it first
-// waits for the new weight's pods.
+// gateRouters waits until routers accept the routes and proxies use them. If users edit the present step's weight, it
+// first waits for the pods of the new weight.
 func gateRouters(in Input, m workloads.Staged) verdict {
 	if !isPodsStage(m) && m.NeedsRouting() {
 		return waitForPods(in, m)

@@ -11,13 +11,13 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// Without a release in flight, an app is healthy when its pods are ready and no object reports a problem. A problem is
-// recorded after a deadline, and removed after a minute of health, so that node drains make no commit.
+// Without a release in flight, an app is healthy when its pods are ready and no object reports a problem. gitrollout
+// records a problem after a deadline, and clears it after a minute of health, so that node drains make no commit.
 const (
 	healthDeadline = 10 * time.Minute // time without progress, unless a document sets a deadline
 	failedDeadline = time.Minute      // for an object that reports a failure
 	wellFor        = time.Minute
-	takenFor       = 10 * time.Second // another manager undoes an apply within this time
+	takenFor       = 10 * time.Second // another manager that undoes applies does so within this time
 )
 
 // Health holds since when an app and its objects are healthy or unhealthy, as one process observes.
@@ -33,10 +33,11 @@ type Health struct {
 type Unhealthy struct {
 	Since time.Time
 	Ready int // peak of ready pods since then; a larger number is progress
-	Left  int // old pods of a restart when last observed, -1 without a restart; fewer is progress
+	Left  int // pods that a restart has yet to delete, or -1 without a restart; a smaller number is progress
 }
 
-// Seen returns the health after another observation. It is zero during a release, which has its own deadlines.
+// Seen returns the health after another observation, or zero during a release, because releases have their own
+// deadlines.
 func (h Health) Seen(in Input) Health {
 	if !isResting(in.State) || in.Observed.Workloads == nil {
 		return Health{}
@@ -62,7 +63,8 @@ func (h Health) Seen(in Input) Health {
 	return next
 }
 
-// Applied returns the health after an apply, whose errors go to Lasts and Why. Seen clears an earlier failure.
+// Applied returns the health after an apply. The apply's errors go to Lasts and Why. After a successful apply, Seen
+// clears them.
 func (h Health) Applied(lasting, other error, now time.Time) Health {
 	if errors.Is(other, rollout.ErrOverwritten) { // returned by an apply without a release in flight
 		lasting, other = errors.Join(other, lasting), nil
@@ -104,8 +106,8 @@ func (a ailment) text() string {
 	return fmt.Sprintf("%s %s/%s: %s", a.ref.Kind, a.ref.Namespace, a.ref.Name, a.why)
 }
 
-// unhealthy returns the app's problems, sorted by object. It counts new pods, as a workload's status also counts old
-// pods.
+// unhealthy returns the app's problems, sorted by object. It counts only pods with the current template, because a
+// workload's status also counts old pods.
 func unhealthy(in Input) (all []ailment) {
 	for _, a := range []ailment{{why: in.Health.Lasts}, {why: in.Health.Why, deadline: failedDeadline}} {
 		if a.why != "" {

@@ -59,7 +59,7 @@ func FailedHook(in Input) string {
 	return run.Name
 }
 
-// Disregarded returns the present version's failed hooks whose failure is ignored (hook.Hook.Continues).
+// Disregarded returns failed hooks of the present version that do not stop its release (hook.Hook.Continues).
 func Disregarded(in Input) (all []rollout.HookRun) {
 	release := cmp.Or(in.State.Release, in.State.Stable, &rollout.Release{})
 	source := cmp.Or(in.renderOf(release.Hash), &rollout.Render{})
@@ -81,11 +81,11 @@ func isAnother(run rollout.HookRun, h hook.Hook) bool {
 	return run.Content != "" && run.Content != hook.Content(h.Object)
 }
 
-// mostLeft limits the recorded runs of hooks that left Git, such as hooks with random names.
+// mostLeft limits the recorded runs of hooks that Git no longer has, such as hooks with random names.
 const mostLeft = 20
 
-// beginHook records a run before the Job exists. It first deletes interrupted and surplus Jobs, as a Job without a
-// record is never deleted.
+// beginHook records a run before the Job exists. It first deletes interrupted and surplus Jobs, because gitrollout
+// never deletes a Job without a record.
 func beginHook(
 	in Input, r *rollout.Render, h hook.Hook, when rollout.HookWhen, release rollout.Release,
 ) Decision {
@@ -116,7 +116,7 @@ func beginHook(
 			gone = append(gone, job)
 		}
 		if isOld && answer.Stuck == "" {
-			continue // after a failed deletion (Stuck), a later pass deletes the Job
+			continue // if the deletion failed (Stuck), the record stays, and a later pass deletes the Job
 		}
 		if isIts {
 			run.Log = ""
@@ -143,8 +143,8 @@ func beginHook(
 	return d
 }
 
-// unversioned removes name parts with a digit: ns/migrate-v12 becomes ns/migrate. Jobs are immutable, so many names
-// have a version.
+// unversioned removes name parts with a digit: ns/migrate-v12 becomes ns/migrate. Jobs are immutable, so many users put
+// a version into the name.
 func unversioned(name string) string {
 	namespace, name, _ := strings.Cut(name, "/")
 	parts := strings.FieldsFunc(name, func(r rune) bool { return r == '-' || r == '.' })
@@ -158,8 +158,8 @@ func needsOfHook(
 	return hook.Needs(h, when, tryOf(in, release), r.Objects, in.Source.ByRef())
 }
 
-// awaitHook records the running hook's end. The hook may be of another release, because migrations must not overlap.
-// Such a hook is interrupted if an annotation allows that, or if no pod starts.
+// awaitHook waits for the running hook, and records its end. It also waits for a hook of another release, because
+// migrations must not overlap. It interrupts such a hook if an annotation allows that, or if no pod starts.
 func awaitHook(
 	in Input, i int, r *rollout.Render, when rollout.HookWhen, release rollout.Release,
 ) (d Decision) {
@@ -221,8 +221,8 @@ func awaitHook(
 	return d
 }
 
-// endOf returns a run with its Job's result; isOver is false while the Job runs. A Job is late a minute after its
-// hook's deadline. The parameter its is nil if the hook left Git.
+// endOf returns a run with its Job's result. isOver is false while the Job runs. A Job fails a minute after its hook's
+// deadline. The parameter its is the hook, or nil if Git lacks the hook or another release began the run.
 func endOf(
 	now time.Time, run rollout.HookRun, its *hook.Hook, state rollout.JobState,
 ) (over rollout.HookRun, isOver bool) {

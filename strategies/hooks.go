@@ -11,18 +11,20 @@ import (
 	"gitrollout.dev/gitrollout/rollout/hook"
 )
 
-// Hooks are Jobs around a release. A Job's start and end are recorded first, so that a restarted process finds the Job.
+// Hooks are Jobs around a release. gitrollout records a Job before its creation, so that a restarted process finds the
+// Job.
 //
 // 	due → recorded as Running → created → ended → recorded as Succeeded or Failed → next Job, or the release continues
 //
-// A "before" Job precedes any change to the app. An "after" Job runs once the release gets all requests, before it is
-// stable. An "abort" Job runs after the rollback. Only one Job runs at a time, even of different releases.
+// A "before" Job precedes any change to the app. An "after" Job runs between the move of all requests to the release
+// and the record as stable. An "abort" Job runs after the rollback. Jobs of an app, even of different releases, run one
+// at a time.
 
 // HookJob is a Job to look up or, with Make, to create if missing.
 type HookJob struct {
 	Object rollout.Object
 	Make   bool
-	Delete bool             // delete instead of look up
+	Delete bool             // delete the Job, do not look it up
 	Needs  []rollout.Object // applied before the Job
 }
 
@@ -56,8 +58,8 @@ func started(in Input, start Decision) Decision {
 	return start
 }
 
-// Coming returns the release that hooks, a freeze, a window or a hold delay, or nil. It is nil for a first deployment
-// outside its window, which users cannot abort.
+// Coming returns the release that waits for hooks, a window, a freeze, a hold, a cohort or a stage, or nil. It returns
+// nil for a first deployment that waits for a window, because users cannot abort such a deployment.
 func Coming(in Input) *rollout.Release {
 	h, s := in.State.Held, in.State
 	shut := h.Is(rollout.HeldClosed, rollout.HeldCohort, rollout.HeldShared, rollout.HeldStage, rollout.HeldFleet)
@@ -92,8 +94,8 @@ func isOfStable(s rollout.State, release rollout.Release) bool {
 	return s.Release == nil && s.Stable != nil && s.Stable.Hash == release.Hash
 }
 
-// changed runs the hooks that a commit changes before the commit's other changes. A new hook first runs with the next
-// version.
+// changed runs the hooks that a commit changes, and afterwards makes the commit's other changes. A new hook first runs
+// with the next version.
 func changed(in Input, next Decision) Decision {
 	s, head := in.State, in.Head.Render
 	if s.Stable == nil || in.Source == nil || next.State.Source == s.Source || head.Release() == "" {
@@ -103,7 +105,7 @@ func changed(in Input, next Decision) Decision {
 	release.Fast = false
 	run := changedHooks(in)
 	unheld := in
-	unheld.Promotion = nil // an earlier hold was for the present stable release
+	unheld.Promotion = nil // a hold in the promotion file was for the release that is now stable
 	if i := runningHook(s); i >= 0 && !s.Hooks[i].Past && s.Hooks[i].Release == release.Hash {
 		return awaitHook(in, i, run, s.Hooks[i].When, release)
 	}
@@ -180,8 +182,8 @@ func tryOf(in Input, release rollout.Release) hook.Release {
 	return hook.Release{First: in.State.Stable == nil, Fast: release.Fast}
 }
 
-// interrupted is the message of a Job deleted once a newer release's hook begins. A Job deleted earlier would be
-// created again.
+// interrupted is the message of an interrupted Job. The Job is deleted only when the newer release's hook begins,
+// because it would be created again before.
 const interrupted = "deleted for a newer release"
 
 // IsLeftToHook reports whether an object, such as a hook's ConfigMap, must stay for the running Job.
@@ -196,7 +198,7 @@ func IsLeftToHook(s rollout.State, o rollout.Object) bool {
 	return goesWith(false) || goesWith(true)
 }
 
-// withHooks records the end of a Job whose release has ended, such as by a revert.
+// withHooks records the end of a Job whose release has ended, for example after a revert.
 func withHooks(in, given Input, d Decision) Decision {
 	i := runningHook(d.State)
 	if i < 0 || d.Rollback || d.Stale || d.Ask != nil || in.Unread || !d.State.Equal(&given.State) {

@@ -26,7 +26,7 @@ func decideAtRest(in Input) Decision {
 	target := head.Release()
 	asked := askedFor(in)
 	if rejection, is := s.IsRejected(asked); is && s.Stable != nil && asked != target {
-		return degraded(in, rejection) // a head without a document would release the rejected version
+		return degraded(in, rejection) // without its document, the rejected version would be applied without steps
 	}
 	// A renamed workload counts as new, even with an equal hash.
 	if target == "" || s.Stable != nil && target == s.Stable.Hash && !noneRuns(in) {
@@ -69,8 +69,8 @@ func leftAtRest(in Input, reason rollout.HeldReason, why string) Decision {
 	return hold(s.AtRest(rollout.Healthy, ""), reason, why, in.Head.Commit)
 }
 
-// standing returns the running version of an app that had no documents; nil if unknown. If the app has hooks and still
-// no documents, this version is the content; otherwise, the templates from unstaged.
+// standing returns the running version of an app that had no documents, or nil if unknown. If the app has hooks and
+// still no documents, the version is the content. Otherwise, the version has the templates from unstaged.
 func standing(in Input) *rollout.Release {
 	templates, head := unstaged(in), in.Head.Render
 	hash, runs := rollout.ReleaseHash(templates), len(templates) > 0
@@ -102,8 +102,9 @@ func unstaged(in Input) map[rollout.Workload]rollout.Hash {
 	return templates
 }
 
-// unsettled returns why a workload would skip steps. One commit adds its first document and a new version, and its
-// previous version is unknown or not on all pods. A return to a version that still has pods is allowed.
+// unsettled returns why a workload would skip steps. In this case, one commit adds its first document and a new
+// version, while the previous version is unknown or not on all pods. A return to a version that still has pods is
+// allowed.
 func unsettled(in Input) (why string, is bool) {
 	if in.Source == nil {
 		return "", false
@@ -178,7 +179,6 @@ func degraded(in Input, rejection rollout.Rejection) Decision {
 	if !isOf(in.Source, s.Stable.Hash) {
 		s.Source = s.Stable.Commit
 	}
-	// The recorded state does not say which commit to revert.
 	_, can := Retryable(in)
 	retry := map[bool]string{true: "decision: retry", false: "its Rollout document"}[can]
 	other := ""
@@ -210,7 +210,8 @@ func isTriedAgain(in Input, rejection rollout.Rejection) bool {
 	return isRetried || hook.Mended(rejection, in.Head.Render.Objects)
 }
 
-// Rejection returns the rejection of the head's version, even if a document is missing, unless the version is stable.
+// Rejection returns the rejection of the head's version, unless the version is stable. It also finds a version that
+// lacks documents (askedFor).
 func Rejection(in Input) (rollout.Rejection, bool) {
 	if in.Head.Render == nil {
 		return rollout.Rejection{}, false
@@ -223,8 +224,8 @@ func Rejection(in Input) (rollout.Rejection, bool) {
 	return rollout.Rejection{}, false
 }
 
-// Retryable returns the rejection that a retry ends: of the head's version, or of an older commit while the head waits
-// for the stage before. It returns false if a document is missing.
+// Retryable returns the rejection that a retry would end. It is of the head's version or, while the head waits for the
+// previous stage, of an older commit. Retryable returns false if a document is missing.
 func Retryable(in Input) (rollout.Rejection, bool) {
 	s, e := in.State, in.Entry
 	if r, is := Rejection(in); is {

@@ -61,7 +61,7 @@ func decideInFlight(in Input) Decision {
 func leave(in Input, target rollout.Hash) Decision {
 	s, head := in.State, in.Head.Commit
 	if _, waits := afterwards(in); s.Stable == nil && !waits && servesAll(in, serves) {
-		return complete(in) // all users are on the first version, so the next has steps
+		return complete(in) // all users are on the first version, so the next version has steps
 	}
 	switch {
 	case s.Stable == nil && len(unstaged(in)) > 0: // other workloads already serve beside the first deployment
@@ -188,8 +188,8 @@ func indexOf(m workloads.Staged, s rollout.State) int {
 	return slices.IndexFunc(s.Progress, func(p rollout.Progress) bool { return p.Workload == m.Workload })
 }
 
-// nextPod returns when a pod next changes the decision. With a router, proxies then know the pod. In place or with
-// surplus pods, the pod is then ready for minReadySeconds, also during a pause.
+// nextPod returns when a pod next changes the decision. With a router, this is when proxies know the pod. In place, or
+// with surplus pods, it is when the pod has been ready for minReadySeconds, even during a pause.
 func nextPod(m workloads.Staged, in Input) (due time.Time) {
 	if m.Routing != nil {
 		due = workloads.ServesNext(in.Now, workloads.Learnt(m.Routing), m.Live.Revisions...)
@@ -230,7 +230,7 @@ func verdictAt(m workloads.Staged, in Input) verdict {
 	return gates.verdict(in, m)
 }
 
-// suspended records that replicas were lost or are back. The step begins anew.
+// suspended records that the workload was scaled to 0, or has replicas again. The step begins anew.
 func suspended(m workloads.Staged, in Input) (rollout.Progress, string) {
 	next := m.Progress
 	next.Suspended, next.Entered, next.Available, next.Peak = !m.Suspended, rollout.NextTenth(in.Now), nil, nil
@@ -374,7 +374,7 @@ func decidePromoting(in Input) Decision {
 	return d
 }
 
-// toldReason keeps a stall's reason, because messages about pods often change.
+// toldReason keeps the recorded reason of a stall, because messages about pods often change.
 func toldReason(s rollout.State, reason string) string {
 	if s.Phase == rollout.Stalled {
 		return s.Reason

@@ -51,8 +51,8 @@ func renamed(in Input) (what string, is bool) {
 	return Renamed(in.State.Stable.Templates, in.Head.Render)
 }
 
-// Renamed names a lost stable workload and a new workload with another version. All pods of the new workload would
-// start together, without steps and gates.
+// Renamed describes a stable workload that left Git, and a new workload that came with another version. All pods of the
+// new workload would start together, without steps and gates.
 func Renamed(stable map[rollout.Workload]rollout.Hash, head *rollout.Render) (what string, is bool) {
 	served := map[rollout.Hash]bool{}
 	var left []rollout.Workload
@@ -98,7 +98,8 @@ func LacksDocument(s rollout.State, head *rollout.Render) (w rollout.Workload, i
 	return w, isHeld && !isReverted && !workloads.IsPromoting(s), isReverted
 }
 
-// lostSpec returns a workload without its Rollout document in Git. An apply of its object would replace all pods.
+// lostSpec returns a workload in flight whose Rollout document left Git. An apply of the workload's object would
+// replace all pods.
 func lostSpec(in Input) (rollout.Workload, bool) {
 	p, lost := rollout.Find(in.State.Progress, func(p rollout.Progress) bool {
 		_, has := in.Head.Render.Spec(p.Workload)
@@ -114,7 +115,8 @@ func stagedIn(in Input) []workloads.Staged {
 	return workloads.All(in.State, releaseSpecs(in), in.Observed, in.plans)
 }
 
-// releaseSpecs returns the specs of the release in flight: from the head or, if version or names differ, from source.
+// releaseSpecs returns the specs of the release in flight: from the head or, if the head has another version or lacks a
+// workload, from source.
 func releaseSpecs(in Input) []rollout.Spec {
 	isLost := func(p rollout.Progress) bool { _, has := in.Head.Render.Spec(p.Workload); return !has }
 	switch {

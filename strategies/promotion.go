@@ -13,13 +13,13 @@ import (
 	"gitrollout.dev/gitrollout/strategies/workloads"
 )
 
-// A promotion file opens gates of one attempt of one release, named by its hash, and may name workloads and steps.
-// State.Spent is the digest of a file without effect: for an earlier attempt, changed steps, or an already serving
-// version.
+// A promotion file opens gates of one attempt of one release. It names the release's hash, and may name workloads and
+// steps. State.Spent is the digest of a file that lost its effect: its attempt is over, the steps changed, or its
+// version already serves.
 
 // prepared removes an unusable head or promotion file, and adds a cache of compiled specs. While the app waits for a
-// cohort or stage, its own commit replaces the head, except for a revert of the release in flight. A rollback first has
-// to return to that commit.
+// cohort or stage, its own commit replaces the head. Exceptions are a revert of the release in flight, and a rollback
+// that has not applied its commit yet.
 func (in Input) prepared() Input {
 	s, isLeft := in.State, in.State.Rollback != nil && in.State.Rollback.To != in.State.Source
 	isRevert := in.Head.Render != nil && s.Release != nil && s.Phase != rollout.Aborting && s.Stable != nil &&
@@ -78,8 +78,8 @@ func isSpent(in Input) bool {
 	return in.State.Spent != "" && p.Digest == in.State.Spent && p.Decision != rollout.Retry
 }
 
-// withoutLate records a promotion of the stable version as spent, so that no later release uses it. An entry stays,
-// because it names one commit.
+// withoutLate records a promotion of the stable version as spent, so that no later release uses it. A promotion through
+// "entry" stays, because it names one commit.
 func withoutLate(in Input) Input {
 	if p, s := in.Promotion, in.State.Stable; p != nil && s != nil && p.Release == s.Hash &&
 		p.Decision != rollout.Retry && p.Decision != rollout.Restart && p.Through != rollout.ThroughEntry {
@@ -136,7 +136,7 @@ func Ignored(in Input) string {
 	return namesNoStep(in.prepared())
 }
 
-// withIgnored records a policy's refusal, as readers of Git cannot see the policy.
+// withIgnored records that a policy refuses the promotion, because readers of Git cannot see the policy.
 func withIgnored(in, given Input, d Decision) Decision {
 	if d.Stale {
 		return d
@@ -193,7 +193,7 @@ func namesNoStep(in Input) string {
 	return ""
 }
 
-// Gate returns the highest step that waits for a promotion, or false.
+// Gate returns the highest step at which a workload waits for a promotion, or false.
 func Gate(in Input) (step int, shut bool) {
 	all := shutGates(in.prepared())
 	for _, m := range all {
@@ -202,7 +202,7 @@ func Gate(in Input) (step int, shut bool) {
 	return step, len(all) > 0
 }
 
-// Key returns the promotion that opens exactly the gates that need one, or nil.
+// Key returns the promotion that opens exactly the gates that wait for users, or nil.
 func Key(in Input) *rollout.Promotion {
 	in = in.prepared()
 	return keyTo(in, shutGates(in))
@@ -227,7 +227,7 @@ func keyTo(in Input, all []workloads.Staged) *rollout.Promotion {
 }
 
 // KeyThrough returns a promotion of each workload through a step, counted from 1. An empty map means all steps. If
-// State.Spent is set, the time changes the promotion's digest.
+// State.Spent is set, the promotion also has the time, which changes its digest.
 func KeyThrough(s rollout.State, through map[rollout.Workload]int, when time.Time) *rollout.Promotion {
 	p := &rollout.Promotion{Release: s.Release.Hash, Decision: rollout.Promote, Since: s.Release.Since}
 	if s.Spent != "" {
@@ -249,7 +249,7 @@ func KeyThrough(s rollout.State, through map[rollout.Workload]int, when time.Tim
 	return p
 }
 
-// IsOpen reports whether the promotion file lets a workload pass its step.
+// IsOpen reports whether the promotion file lets any workload pass its step.
 func IsOpen(in Input) bool {
 	in = in.prepared()
 	return slices.ContainsFunc(stagedIn(in), func(m workloads.Staged) bool { return !m.IsThrough() && isOpen(m, in) })

@@ -11,8 +11,8 @@ import (
 	"gitrollout.dev/gitrollout/strategies/workloads"
 )
 
-// Steps do not cover replicas and autoscaler limits: a release changes these immediately, and a rollback keeps them. In
-// a rollback or freeze, State.Source is an older commit, so State.Replicas records the head's values.
+// Replicas and autoscaler limits do not wait for steps: a release changes these immediately, and a rollback keeps the
+// new values. In a rollback or freeze, State.Source is an older commit, so State.Replicas records the head's values.
 
 // withReplicas records the head's replicas if they may differ from State.Source. While an app waits for a shared
 // change, only larger numbers count, as a bad change must not stop the pods of all apps.
@@ -75,7 +75,6 @@ func withMark(in, given Input, d Decision) Decision {
 	return d
 }
 
-// isStill reports whether two states have the same objects.
 func isStill(in Input, a, b rollout.State) bool {
 	if a.Watch != nil && a.Release == nil && b.Release == nil { // a watch and its analyses affect no object
 		a, b = unmoved(a), unmoved(b)

@@ -8,14 +8,14 @@ import (
 	"gitrollout.dev/gitrollout/strategies/plan"
 )
 
-// PodRole is a pod without its role's labels and annotations, which Metadata has in JSON.
+// PodRole is a pod that lacks the labels and annotations of its role. Metadata has these in JSON.
 type PodRole struct {
 	Namespace, Metadata string
 	Pod                 rollout.Pod
 }
 
-// PodRoles returns the pods whose role metadata must change. Stable pods are stable or active, a release's new pods are
-// canary or preview, and other versions have no role.
+// PodRoles returns the pods whose role metadata must change. The role of stable pods is stable or active. The role of a
+// release's new pods is canary or preview. Pods of other versions have no role.
 func PodRoles(in Input) (all []PodRole) {
 	if in.Source == nil || in.Observed.Unseen != "" {
 		return nil

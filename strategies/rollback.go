@@ -18,8 +18,8 @@ type cause struct {
 	reject bool            // reject the release's hash; false after a revert or a newer version
 }
 
-// rollback begins a rollback. Requests move immediately. New pods stay while proxies learn the routes, and for a
-// rejected release at least abortDelay. The app then applies why.to.
+// rollback begins a rollback. All requests are routed to stable immediately. New pods stay while proxies learn the
+// routes and, if the release is rejected, at least for abortDelay. The app then applies the commit why.to.
 func rollback(in Input, why cause) Decision {
 	s := in.State
 	r := &rollout.Rollback{Reject: why.reject, Routed: rollout.Second(in.Now), Drain: rollout.Second(in.Now), To: why.to}
@@ -27,7 +27,7 @@ func rollback(in Input, why cause) Decision {
 		return m.Live.Hash != s.StableHash(m.Workload) || m.Fresh.Pin != m.Stable.Pin && m.Fresh.Desired > 0 ||
 			mayShare(m) && hasExperimentPods(in, m)
 	}
-	// Another process may have applied an unrecorded rollback. Then no pods are left to keep.
+	// Another process may have applied a rollback without a record. In this case, no new pods are left to keep.
 	if !workloads.IsPromoting(s) && (RequestedAbort(in) == "" || slices.ContainsFunc(stagedIn(in), isLeft)) {
 		delay := settling(in)
 		if why.reject {
@@ -64,8 +64,8 @@ func rejected(in Input, s rollout.State, release rollout.Release, why cause) rol
 	return s
 }
 
-// abortDelay returns the longest abortScaleDownDelaySeconds. It is 0 without a stable Service or router, as new pods
-// would get requests, and in place, as stable pods replace new pods.
+// abortDelay returns the longest abortScaleDownDelaySeconds. It returns 0 if both versions share a Service, because new
+// pods would get requests. It also returns 0 in place, because stable pods replace new pods.
 func abortDelay(in Input) (longest time.Duration) {
 	for _, spec := range releaseSpecs(in) {
 		p := in.plans.Of(spec)
@@ -162,8 +162,8 @@ func finishRollback(in Input) (Decision, bool) {
 	return decideAtRest(in), true
 }
 
-// drainAt returns when new pods may stop: the recorded time, or earlier if the next release waits or new pods block
-// stable pods. All proxies must know the routes.
+// drainAt returns when new pods may stop: at the recorded time, or earlier if the next release waits or new pods block
+// stable pods. It is never earlier than the time when all proxies know the routes.
 func drainAt(in Input) time.Time {
 	at, settle := in.State.Rollback.Drain, settling(in)
 	isFull := func(m workloads.Staged) bool { // more stable pods cannot start before new pods stop
@@ -195,8 +195,8 @@ func laterOnly(t, now time.Time) time.Time {
 	return time.Time{}
 }
 
-// settling returns how long proxies learn a rollback's routes; 0 without a recorded route. If the source with the
-// routes in force is lost, the head is used.
+// settling returns how long proxies need to learn a rollback's routes, or 0 without a recorded route. It uses the
+// source's specs or, if the source is unreadable, the head's.
 func settling(in Input) time.Duration {
 	var longest time.Duration
 	var specs []rollout.Spec
@@ -204,8 +204,8 @@ func settling(in Input) time.Duration {
 		specs = r.Specs
 	}
 	for _, m := range workloads.All(in.State, specs, in.Observed, in.plans) {
-		// With dynamicStableScale, new pods need not stay, because the users' Service selects all pods. Nor in place,
-		// because the new version's Service now selects stable pods.
+		// New pods need not stay with dynamicStableScale, because the users' Service selects all pods. They need not
+		// stay in place, because the new version's Service now selects stable pods.
 		if m.Routed != nil && m.Routing != nil && !m.IsDynamic() && !m.SharesPods() {
 			longest = max(longest, m.Routing.Settle)
 		}

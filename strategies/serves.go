@@ -49,7 +49,8 @@ func available(spec rollout.Spec, live rollout.ObservedWorkload, n int) int {
 	return min(n, max(1, n-spec.Unavailable(live, n)))
 }
 
-// runsOnly counts the ReplicaSets' pods, because the Deployment's status lags and, after a scale-down, omits pods.
+// runsOnly reports whether all pods have the version. It counts the ReplicaSets' pods, because the Deployment's status
+// lags and, after a scale-down, omits pods.
 func runsOnly(live rollout.ObservedWorkload, hash rollout.Hash) bool {
 	return live.Synced && isAlone(live, hash)
 }
@@ -124,8 +125,8 @@ func OrdersNodes(in Input) bool {
 	return workloads.IsHeld(in.State) && in.Source != nil && slices.ContainsFunc(in.Source.Specs, hasOrder)
 }
 
-// lessRouted returns why missing pods reduce the new version's requests, and when that may end. New pods must first be
-// ready for wellFor, so that a crash loop causes only one transition.
+// lessRouted returns a reason if missing pods reduce the new version's requests, and when the reason may end. It ends
+// only when the pods have been ready for wellFor, so that a crash loop causes only one transition.
 func lessRouted(in Input) (reason string, due time.Time) {
 	for _, m := range stagedIn(in) {
 		t := m.Routing

@@ -21,7 +21,7 @@ func withSoaked(in, given Input, d Decision) Decision {
 	case s.Source == "" || !isWell(*s) || s.HasSoaked(s.Source) || stage == nil && !stays:
 		s.SoaksSince = time.Time{}
 		return d
-	case stage == nil: // perhaps only while fleet.yaml is unusable
+	case stage == nil: // fleet.yaml may be unusable for a while
 		return d
 	case s.SoaksSince.IsZero() || !stays:
 		s.SoaksSince = rollout.Second(in.Now)

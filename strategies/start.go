@@ -145,8 +145,8 @@ func startRelease(in Input) Decision {
 	return Decision{State: s, Subject: subject}
 }
 
-// newestStable returns stable, with the source's commit if that commit has the stable version. A rollback then uses the
-// newest commit.
+// newestStable returns stable, with the source's commit if that commit has the stable version. A rollback then returns
+// to the newest commit of this version.
 func newestStable(in Input) *rollout.Release {
 	if in.State.Stable == nil || !isOf(in.Source, in.State.Stable.Hash) {
 		return in.State.Stable
@@ -219,8 +219,8 @@ func remember(list []rollout.Hash, h rollout.Hash) []rollout.Hash {
 	return out[:min(len(out), rollout.MaxHistory)]
 }
 
-// StartOver returns a state for a new cluster without workloads: a rollback to stable, then Git's version from its
-// first step. Without a stable version, it returns false.
+// StartOver returns a state for a new cluster without workloads. The app first rolls back to stable, and then releases
+// Git's version from its first step. Without a stable version, StartOver returns false.
 func StartOver(s rollout.State, now time.Time) (rollout.State, bool) {
 	if s.Stable == nil {
 		return rollout.State{}, false

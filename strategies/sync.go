@@ -10,8 +10,9 @@ import (
 	"gitrollout.dev/gitrollout/strategies/workloads"
 )
 
-// adopt applies a commit without a new version. After a change of steps, the release continues at the first changed or,
-// if earlier, its present step. A changed strategy or routed Service rolls the release back.
+// adopt applies a commit without a new version. If the commit changes steps, the release continues at the first changed
+// step or, if that is earlier, at its present step. If the commit changes the strategy or a routed Service, the release
+// is rolled back.
 func adopt(in Input) Decision {
 	if keeps, unshares := keepsOldList(in); keeps {
 		in.unshares = unshares
@@ -25,7 +26,7 @@ func adopt(in Input) Decision {
 	s.Progress = slices.Clone(s.Progress)
 	subject := fmt.Sprintf("%s follows %s during release %s", s.App, in.Head.Commit.Short(), s.Release.Hash)
 	raises := false
-	for _, m := range stagedIn(in) { // the promotion then removes workloads that left Git
+	for _, m := range stagedIn(in) { // omits workloads that left Git, which the promotion removes
 		c := changeOf(m, in)
 		switch {
 		case c.restarts == "" || s.Stable == nil:
@@ -64,11 +65,11 @@ func adopt(in Input) Decision {
 type change struct {
 	old      *plan.Compiled // nil if unreadable
 	same     int            // number of unchanged first stages
-	changes  bool           // a later stage differs
+	changes  bool           // a stage after these differs
 	restarts string         // the change that requires a rollback to stable, or ""
 }
 
-// changeOf compares the applied plan with the head's, both compiled now.
+// changeOf compares the plans of source and head, both compiled by this version of gitrollout.
 func changeOf(m workloads.Staged, in Input) change {
 	spec, known := in.Source.Spec(m.Workload)
 	if !known { // the recorded digest shows only whether stages changed
@@ -98,9 +99,9 @@ func changeOf(m workloads.Staged, in Input) change {
 	return c
 }
 
-// keepsOldList reports whether a release keeps the source's steps. A release that has moved all users ends with these
-// steps, as head's steps without a switch would send users to all pods. If the head changes an experiment, requests to
-// the experiment end first (unshares).
+// keepsOldList reports whether a release keeps the source's steps. After a move of all users, it keeps these to its
+// end, because head's steps without a switch would send users to all pods. If the head changes an experiment, requests
+// to the experiment end first (unshares).
 func keepsOldList(in Input) (keeps, unshares bool) {
 	s, source := in.State, in.Source
 	if source == nil || source.Digest == in.Head.Render.Digest || s.Phase == rollout.Aborting ||
@@ -134,8 +135,8 @@ func (c change) spends(in Input, m workloads.Staged) bool {
 	return last != was || found != knew
 }
 
-// resumed returns where a workload continues after a change of plan. A changed stage begins anew. Users do not return
-// to stable. A verified or promoted release gets no new steps.
+// resumed returns where a workload continues after a change of plan. A changed stage begins anew. Users of the new
+// version do not return to stable. A verified or promoted release gets no new steps.
 func resumed(m workloads.Staged, in Input, c change) rollout.Progress {
 	step := min(m.Step, c.same)
 	switch {

@@ -45,8 +45,9 @@ func waitForPods(in Input, m workloads.Staged) verdict {
 	return verdict{done: true}
 }
 
-// enough returns how many of a step's pods must be available: all or, with replicaProgressThreshold, at least one. Of N
-// pods, at most maxUnavailable may be missing. Of fewer pods, the weight's share of the rest is needed.
+// enough returns how many of a step's pods must be available: all or, with replicaProgressThreshold, at least one. At a
+// step with all N pods, at most maxUnavailable may be missing. At a step with fewer pods, the weight's share of N -
+// maxUnavailable must be available.
 func enough(m workloads.Staged, pods int) int {
 	if m.Spec.Canary == nil || m.Spec.Canary.ReplicaProgressThreshold == nil {
 		return pods
@@ -136,17 +137,18 @@ func waitForTime(w plan.TimerWait, in Input, m workloads.Staged) verdict {
 		return verdict{text: withProblem("a pod of the new version to serve", m.Problem())}
 	}
 	if m.Fresh.Ready() > 0 && m.Want().Canary > 0 {
-		if anew := m.Fresh.ReadySince[0].Add(w.Duration); anew.After(due) { // no pod was ready during the whole pause
+		if anew := m.Fresh.ReadySince[0].Add(w.Duration); anew.After(due) { // no pod was ready for the whole pause
 			due = rollout.Soonest(anew, due.Add(w.Duration)) // at most twice the duration
 		}
 	}
 	return waitUntil(in, m, due)
 }
 
-// recordedSoon is the longest push after which a timed pause keeps its start. Later, the pause restarts.
+// recordedSoon is the longest push after which a timed pause keeps its start. After a longer push, the pause starts
+// anew.
 const recordedSoon = 5 * time.Second
 
-// sinceHanded returns the next stage's start: now, or earlier if an unpushed decision began the pause.
+// sinceHanded returns the next stage's start: now, or the earlier start in a decision whose push has not finished.
 func (in Input) sinceHanded(p *plan.Compiled, next rollout.Progress) time.Time {
 	s, _ := p.At(next.Step)
 	w, timed := s.Wait.(plan.TimerWait)
@@ -164,7 +166,7 @@ func (in Input) sinceHanded(p *plan.Compiled, next rollout.Progress) time.Time {
 	return next.Entered
 }
 
-// lacksPods reports whether a timed pause is over without a ready new pod, and returns its end.
+// lacksPods reports whether a timed pause is over without a ready new pod. It returns the end of the pause.
 func lacksPods(m workloads.Staged, now time.Time) (since time.Time, lacks bool) {
 	w, is := m.Stage().Wait.(plan.TimerWait)
 	if !is || m.N == 0 || m.Want().Canary == 0 || m.Fresh.Ready() > 0 {
@@ -215,7 +217,7 @@ func withoutPods(m workloads.Staged, who string) verdict {
 	return v
 }
 
-// waitForExperiment also sends requests to templates with a weight.
+// waitForExperiment also starts and ends the requests to templates with a weight.
 func waitForExperiment(w plan.ExperimentWait, in Input, m workloads.Staged) verdict {
 	v := waitForResults(w, in, m)
 	if shares := m.Routed != nil && m.Routed.Shares; mayShare(m) && shares == v.done {

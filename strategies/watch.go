@@ -10,7 +10,7 @@ import (
 	"gitrollout.dev/gitrollout/strategies/workloads"
 )
 
-// A watch follows a stable release (State.Watch). If its analysis fails, the watch ends, and the app is rolled back as
+// A watch (State.Watch) measures a stable release. If an analysis fails, the watch ends, and the app is rolled back as
 // if the release were still promoting.
 
 const watchRun = "/watch"
@@ -29,7 +29,7 @@ func watchedIn(s rollout.State) *rollout.Release {
 	return nil
 }
 
-// unwatched returns the input as if the watched release were promoted; false without a watch.
+// unwatched returns the input as if the watched release were still promoting. It returns false without a watch.
 func unwatched(in Input) (Input, bool) {
 	s, w := &in.State, in.State.Watch
 	release := watchedIn(*s)

@@ -22,12 +22,13 @@ type Template struct {
 
 	Spec    rollout.Spec
 	Release rollout.Hash
-	Step    int              // index
+	Step    int              // index of the step
 	From    rollout.Object   // Deployment of the pods' version
 	Others  []rollout.Object // the app's objects in both versions, whose selectors must not match the pods
 }
 
-// Name returns <workload>-<release>-<step>-<template>, with steps from 1. Long or dotted names end in a digest.
+// Name returns <workload>-<release>-<step>-<template>, with steps counted from 1. A name that is long or has dots ends
+// in a digest.
 func Name(w rollout.Workload, release rollout.Hash, step int, template string) string {
 	digits := strings.TrimPrefix(string(release), rollout.HashVersion+"-")
 	name := fmt.Sprintf("%s-%s-%d-%s", w.Name, digits, step+1, template)
@@ -128,7 +129,8 @@ func (t Template) Caught() (by []rollout.Ref) {
 	return by
 }
 
-// Uses returns where the app has a key in field ("labels" or "annotations"): in a selector, in the pod template, or "".
+// Uses returns where the app uses a key of the field "labels" or "annotations": in a selector, in the pod template, or
+// nowhere ("").
 func (t Template) Uses(field, key string) (where string) {
 	if _, has := t.From.Map("spec", "template", "metadata", field)[key]; has {
 		where = "the pod template"
@@ -235,7 +237,8 @@ func (e expression) mismatch(labels map[string]any) string {
 	return ""
 }
 
-// Ports returns the stable Service's ports, else the containers', without node ports.
+// Ports returns the ports of the stable Service, without node ports. If there is no such Service, it returns the
+// containers' ports.
 func (t Template) Ports() (ports []any) {
 	if c := t.Spec.Canary; c != nil && (c.StableService != "" || c.PingPong != nil) {
 		ref := rollout.Ref{Kind: "Service", Namespace: t.Spec.Workload.Namespace, Name: c.StableService}

@@ -14,7 +14,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// Of several tools' annotations, the first tool counts.
+// If an object has annotations of several tools, only the first tool's annotations count.
 const (
 	Annotation     = "gitrollout.dev/hook"
 	annotationArgo = "argocd.argoproj.io/hook"
@@ -37,7 +37,7 @@ type moment struct {
 	first       bool // only in a first deployment
 	later       bool // only after a first deployment
 	left        bool // selects no time; a hook with only such words is left out
-	never       bool // other words have no effect
+	never       bool // words beside this word have no effect
 	unsupported string
 }
 
@@ -67,7 +67,7 @@ var dialects = []dialect{
 	}},
 }
 
-// Hook is an object with a hook annotation. Objects that are no Jobs are applied before their time's Jobs.
+// Hook is an object with a hook annotation. Hooks that are no Jobs are applied before the Jobs of the same time.
 type Hook struct {
 	Object    rollout.Object
 	Order     int
@@ -144,7 +144,7 @@ func Of(o rollout.Object) (h Hook, is bool, err error) {
 	return Hook{}, false, nil
 }
 
-// stray refuses hook settings without a time, which would have no effect.
+// stray refuses hook settings on an object without a time, because the settings would have no effect.
 func stray(o rollout.Object) error {
 	for _, key := range slices.Sorted(maps.Keys(o.Map("metadata", "annotations"))) {
 		switch {
@@ -210,7 +210,7 @@ func (h *Hook) read(d dialect) error {
 
 var ours = []string{Annotation, annotationWeight, annotationFailure, annotationOn, annotationInterrupt, annotationLog}
 
-// maxName leaves room in a Job's name, which must fit a label, for release and attempt.
+// maxName leaves room for release and attempt in a Job's name, which must fit into a label.
 const maxName = 63 - len("-00000000-000")
 
 func (h *Hook) check() error {
@@ -245,7 +245,7 @@ type Release struct {
 	Fast  bool // verified before: steps are skipped
 }
 
-// At returns a time's hooks by order and name. It skips hooks that package render refuses.
+// At returns the hooks of a time, sorted by order and name. It skips hooks that package render refuses.
 func At(objects []rollout.Object, when rollout.HookWhen, r Release) (all []Hook) {
 	for _, o := range objects {
 		h, is, err := Of(o)
@@ -281,7 +281,7 @@ func (h Hook) JobName(release rollout.Hash, attempt int) string {
 	return fmt.Sprintf("%s-%s-%d", base(h.Object), digits[:min(8, len(digits))], attempt)
 }
 
-// Job returns a run's Job, without a TTL: the result must stay readable.
+// Job returns a run's Job. It has no TTL, because the result must stay readable.
 func (h Hook) Job(app string, run rollout.HookRun) rollout.Object {
 	o := h.Object.Copy()
 	delete(o.Map("metadata"), "generateName")
@@ -312,14 +312,14 @@ func Content(o rollout.Object) rollout.Hash {
 	return h
 }
 
-// Mended reports whether Git changed or deleted a rejected release's failed hook, for a retry.
+// Mended reports whether Git changed or deleted the hook whose failure rejected a release. The release is then retried.
 func Mended(r rollout.Rejection, objects []rollout.Object) bool {
 	return r.Hook != "" && !slices.ContainsFunc(objects, func(o rollout.Object) bool {
 		return Is(o) && (Hook{Object: o}).Name() == r.Hook && Content(o) == r.Content
 	})
 }
 
-// Known returns a run's Job, with name and ID but no spec, for an unknown hook.
+// Known returns a run's Job with name and ID but without spec, for a hook whose manifest is unknown.
 func Known(app string, run rollout.HookRun) rollout.Object {
 	namespace, _, _ := strings.Cut(run.Name, "/")
 	return rollout.Object{"apiVersion": "batch/v1", "kind": "Job", "metadata": map[string]any{

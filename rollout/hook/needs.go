@@ -7,8 +7,8 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// Needs returns objects to create before a hook's Job: references outside had, and hook objects of the time that are no
-// Jobs.
+// Needs returns the objects to apply before a hook's Job: objects that the Job references and had lacks, and hooks of
+// the same time that are no Jobs.
 func Needs(
 	h Hook, when rollout.HookWhen, r Release, objects []rollout.Object, had map[rollout.Ref]rollout.Object,
 ) (needs []rollout.Object) {

@@ -45,7 +45,7 @@ func Parse(expression, zone string) (*Schedule, error) {
 		return nil, fmt.Errorf("%q is not a schedule: %s", text, strings.Join(strings.Fields(err.Error()), " "))
 	}
 	s := &Schedule{spec: spec, zone: location}
-	// The search covers 30 years: within 28, each date falls on each weekday.
+	// The search covers 30 years, because within 28 years, each date falls on each weekday.
 	if s.named(time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC)).IsZero() {
 		return nil, fmt.Errorf("%q names a day that does not exist", text)
 	}
@@ -80,7 +80,7 @@ func (s *Schedule) Next(after time.Time) time.Time {
 		if end.After(limit) {
 			return time.Time{}
 		}
-		// If the clock change skips the match, the first minute after it matches.
+		// If the clock change skips the match, the first minute after the change matches.
 		change := end
 		distance, end = s.stretch(change)
 		if next.Before(shown(change, distance)) {
@@ -105,7 +105,7 @@ func (s *Schedule) stretch(t time.Time) (distance time.Duration, end time.Time) 
 			bound = end.Add(24 * time.Hour)
 		}
 		end = bound
-		if _, then := end.In(s.zone).Zone(); then != seconds { // else only the zone's name changes
+		if _, then := end.In(s.zone).Zone(); then != seconds { // otherwise, only the zone's name changes
 			break
 		}
 	}
@@ -115,7 +115,8 @@ func (s *Schedule) stretch(t time.Time) (distance time.Duration, end time.Time) 
 // shown returns the local time at t as UTC.
 func shown(t time.Time, distance time.Duration) time.Time { return t.UTC().Add(distance) }
 
-// named returns the next match as if local time were UTC, in a loop: the cron library searches five years only.
+// named returns the next match as if local time were UTC. It searches in a loop, because the cron library searches only
+// five years.
 func (s *Schedule) named(after time.Time) time.Time {
 	for range 6 {
 		if next := s.spec.Next(after); !next.IsZero() {
@@ -136,7 +137,7 @@ type Window struct {
 // Answer is the result of At.
 type Answer struct {
 	Open  bool
-	By    int       // index of the first denying window; -1 if Open or without one
+	By    int       // index of the first denying window; -1 if Open, or without a denying window
 	Until time.Time // shut until then; zero if Open, or if the windows never open
 	Exact bool      // true: open at Until; false: the bounded search ended there
 }

@@ -1,5 +1,5 @@
-// Package cohort decides which apps may take a change of files that many apps read. Few apps take it first. Decisions
-// follow from the present contents and records, so no progress is stored.
+// Package cohort decides which apps may take a change of files that many apps read. A few apps take the change first.
+// Decisions follow from the present contents and records, so no progress is stored.
 package cohort
 
 import (
@@ -27,9 +27,9 @@ type Member struct {
 	Doing    string    // a verb for users, such as "is Progressing"
 	Rejected []string  // files of Unproven whose content at the head was in a rejected version; sorted
 	Tried    []string  // files of Changed whose content at the head the app had before; sorted
-	Stuck    bool      // cannot start a release now or is unhealthy; other apps come first
+	Stuck    bool      // the app is unhealthy, or cannot start a release now; other apps come first
 	Apart    bool      // the app counts for no file, such as in a first deployment
-	Gone     bool      // not in Git: the app runs, but never enters
+	Gone     bool      // the app left Git: it still runs, but never enters
 	Same     bool      // no object differs at the head, so the app does not wait for Changed
 	key      string    // sorts waiting apps
 }
@@ -37,7 +37,7 @@ type Member struct {
 // World answers questions about the head and the apps.
 type World interface {
 	Readers(file string) []string
-	ID(file string) string // of the content at the head
+	ID(file string) string // identifies the file's content at the head
 	Member(app string) (Member, error)
 }
 
@@ -58,7 +58,7 @@ type shared struct {
 	id               string
 	readers, entered int
 	proven           []time.Time // the ends of the soak times of healthy apps, sorted
-	blockers         []Member    // unhealthy apps that have or had the file, by entry
+	blockers         []Member    // apps that took the file and have not proven it, by entry
 	rejected         []string    // apps that rejected the file, sorted
 }
 
@@ -139,8 +139,8 @@ func (f *shared) sort() {
 	})
 }
 
-// rank puts apps that had the change before first and stuck apps last. It then sorts by tier and by a digest of a
-// file's content and the app's name. A rank also counts all apps that have the file.
+// rank puts apps first that had the change before, and stuck apps last. It then sorts by tier, and by a digest of a
+// file's content and the app's name. A rank also counts all apps that already have the file.
 func (c *Change) rank(w World, waiting map[string]*Member) {
 	first := c.Files()[0]
 	salt := first + " " + w.ID(first) + " "
@@ -169,19 +169,19 @@ func (c *Change) rank(w World, waiting map[string]*Member) {
 
 // Entry says whether an app may take a shared change.
 type Entry struct {
-	rollout.Place // of the shared file that the app waits for, or of any file
+	rollout.Place // of a shared file that the app waits for or, if Open, of any shared file
 	Open          bool
 	Waits         string    // the condition, for users; "" if Open
 	Hold          string    // Waits without details that change, for the record
 	Due           time.Time // when the condition may change by itself, or zero
 	Asks          bool      // only a user can let apps enter, and this app is next
 
-	Release rollout.Hash   // of the head
-	Commit  rollout.Commit // the head's
+	Release rollout.Hash   // the head's release
+	Commit  rollout.Commit // the head's commit
 
-	Held rollout.HeldReason // while an app waits for a stage; "" for a cohort
+	Held rollout.HeldReason // why an app waits for a stage; "" for a cohort
 	Note string             // about an open entry, for users
-	// Versions are the releases to approve for a stage, by cluster, if this cluster proposes.
+	// Versions has, by cluster, the releases to approve for a stage, if this cluster proposes the approval.
 	Versions map[string]rollout.Hash
 }
 
@@ -194,7 +194,7 @@ func (e Entry) Message() string {
 	return fmt.Sprintf("%s of %s by %s waits for %s", what, e.Commit.Short(), e.Commit.Author, e.Hold)
 }
 
-// Differs reports whether an app with the entry o must decide again. Otherwise, the app does so at o.Due.
+// Differs reports whether an app with the entry o must decide again. Otherwise, the app decides again at o.Due.
 func (e Entry) Differs(o Entry) bool {
 	isSooner := !e.Due.IsZero() && (o.Due.IsZero() || e.Due.Before(o.Due))
 	return e.Open != o.Open || e.Asks != o.Asks || e.Hold != o.Hold || isSooner
@@ -208,8 +208,8 @@ func (c *Change) Apps() []string {
 	return rollout.Mapped(c.order, func(m *Member) string { return m.App })
 }
 
-// Entry returns whether an app may enter at a time. A waiting app needs all of its shared files. Of the apps that may
-// not enter, the first asks a user.
+// Entry says whether an app may take the change at a time. All shared files of the app must permit that. Of the apps
+// that may not take the change, the first asks a user.
 func (c *Change) Entry(app string, now time.Time) Entry {
 	e := c.entry(app, now)
 	if e.Asks {

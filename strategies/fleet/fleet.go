@@ -16,7 +16,7 @@ import (
 type Inputs struct {
 	Files   string       // digest of the app's settings and of the files that its build reads
 	Objects string       // digest of the built objects; "" if unknown
-	Version rollout.Hash // of the app; "" if unknown
+	Version rollout.Hash // the app's version; "" if unknown
 }
 
 // Same reports whether two builds have the same inputs, or at least the same objects.
@@ -26,7 +26,7 @@ func (i Inputs) Same(o Inputs) bool {
 
 // World answers questions about one app. An error means that the answer is not known yet.
 type World interface {
-	// Candidates returns the commits after the app's in which the app's inputs changed, newest first.
+	// Candidates returns the commits after the app's commit that changed the app's inputs, newest first.
 	Candidates() ([]string, error)
 	// Record returns the app's record in another cluster, or why the record does not count.
 	Record(cluster string) (s rollout.State, problem string, err error)
@@ -41,19 +41,19 @@ type Place struct {
 	Approved     string // a commit whose change may enter a stage with approvals, or ""
 }
 
-// Choice is the commit that an app may follow or, with Waits, for which the app waits.
+// Choice is the commit that an app may follow or, if Waits is set, for which the app waits.
 type Choice struct {
 	Commit string
 	Waits  string // for users; "" if the app may follow
 	Hold   string // Waits without details that change, for the record
 	Note   string // for users, or ""
-	// Proposes has the approval's clusters if only an approval is missing, and no other cluster proposes the approval.
-	// It omits the clusters before this cluster, which may have newer approvals.
+	// Proposes lists the clusters of the approval to propose. It is set if only an approval is missing, and no other
+	// cluster proposes the approval. It omits the stage's clusters before this cluster, which may have newer approvals.
 	Proposes []string
 }
 
-// Choose returns the newest eligible commit or, without an eligible commit, the newest commit with the reason for its
-// wait. A commit that only lacks an approval comes before newer commits. An approved commit comes before both.
+// Choose returns the newest eligible commit, or the newest commit with the reason for its wait if no commit is
+// eligible. A commit that lacks only an approval counts as eligible, unless an older commit has the approval.
 func (p Place) Choose(w World, s rollout.State, now time.Time) (best Choice, err error) {
 	all, err := w.Candidates()
 	if err != nil || len(all) == 0 {
@@ -99,7 +99,7 @@ func (p Place) Choose(w World, s rollout.State, now time.Time) (best Choice, err
 	return best, nil
 }
 
-// rest returns this cluster and the later clusters of the stage if the clusters before are done with a commit.
+// rest returns this cluster and the stage's later clusters, if the stage's earlier clusters are done with a commit.
 func (p Place) rest(w World, commit string, now time.Time) ([]string, error) {
 	all, before := p.ranked()
 	if done, _, _, err := p.done(w, all[:before], commit, now); err != nil || done < before {
@@ -108,7 +108,7 @@ func (p Place) rest(w World, commit string, now time.Time) ([]string, error) {
 	return all[before:], nil
 }
 
-// stage returns the cluster's stage, or the stage before with the offset -1.
+// stage returns the cluster's stage or, with the offset -1, the stage before.
 func (p Place) stage(offset int) *rollout.Stage {
 	return &p.Fleet.Stages[p.Fleet.StageOf(p.Cluster)+offset]
 }
@@ -205,7 +205,8 @@ func (p Place) limit(w World, c *Choice, now time.Time) error {
 	return err
 }
 
-// done counts the clusters that are done with a commit or lack the app. It also returns the first other cluster.
+// done counts the clusters that are done with a commit or lack the app. It also returns the first cluster that is not
+// done.
 func (p Place) done(w World, clusters []string, commit string, now time.Time) (
 	n int, first proof, at string, err error,
 ) {
@@ -272,7 +273,7 @@ func proofOf(w World, stage *rollout.Stage, cluster, commit string, now time.Tim
 	return e, err
 }
 
-// same reports whether a cluster has the same inputs of the app at a commit as at one of the others.
+// same reports whether the app's inputs in a cluster at a commit are the same as at one of the other commits.
 func same(w World, cluster, commit string, others ...string) (is bool, err error) {
 	for i := 0; i < len(others) && err == nil && !is; i++ {
 		var a, b Inputs

@@ -38,7 +38,8 @@ func (canary) Compile(spec rollout.Spec) Compiled {
 	return p
 }
 
-// canaryStages returns one stage per step, then canaryHandover. As in Argo Rollouts, the weight is 0 before setWeight.
+// canaryStages returns one stage per step, then the stages of canaryHandover. As in Argo Rollouts, the weight is 0
+// before the first setWeight.
 func canaryStages(spec rollout.Spec) []Stage {
 	c := spec.Canary
 	var stages []Stage
@@ -230,7 +231,7 @@ func inPlace(spec rollout.Spec, c Counts, n int, all bool) Counts {
 	}
 }
 
-// batch returns the counts of setCanaryScale in place. Shares are rounded up. One stable pod stays below weight 100.
+// batch returns the counts of setCanaryScale in place. Shares are rounded up. Below weight 100, one stable pod stays.
 // For example, "replicas: 2" of 2 pods gives 1 new and 1 old pod, or with a surge 2 new and 1 old.
 func batch(n int, scale rollout.CanaryScale, surge bool) (c Counts, all bool) {
 	if scale.Replicas != nil {
@@ -269,8 +270,8 @@ func atLeast(c Counts, floor, n int) Counts {
 func ceilShare(n, weight, full int) int { return (n*weight + full - 1) / full }
 
 // Approximate splits n pods, or n+1 with a surge, as close to the weight as possible, like Argo Rollouts'
-// CalculateReplicaCountsForBasicCanary. Without a fit, as for 5 pods at 90 % without a surge, Argo Rollouts gives no
-// canary pod, and Approximate n-1.
+// CalculateReplicaCountsForBasicCanary. If no split fits, as for 5 pods at 90 % without a surge, Argo Rollouts returns
+// 0 canary pods, but Approximate returns n-1.
 func Approximate(n, weight int, surge bool) Counts {
 	if n == 0 {
 		return Counts{}

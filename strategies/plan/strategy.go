@@ -44,14 +44,14 @@ type Compiled struct {
 	Spec       rollout.Spec
 	Strategy   Strategy
 	Stages     []Stage
-	Passed     int           // stages that a full promotion or a verified version skips
+	Passed     int           // number of stages that a full promotion or a verified version skips
 	Main, Side string        // the Services of users and of the new version, or ""
 	pingPong   bool          // the Services swap roles with each release
 	Routing    *Routing      // nil if no router splits requests
 	AbortDelay time.Duration // how long new pods stay without requests after an abort
-	AtOnce     bool          // after an abort, new pods get requests until they stop, as versions share a Service
+	AtOnce     bool          // after an abort, new pods get requests until they stop, because the versions share a Service
 	Background *rollout.Analysis
-	OldRole    Role // of the stable version
+	OldRole    Role // role of the stable version
 	FreshRole  Role
 	Pins       Pins
 	key        string // cached digest
@@ -73,7 +73,7 @@ type Routing struct {
 	dynamic bool // dynamicStableScale: stable pods decrease with their traffic
 }
 
-// Stage is one entry of a plan, which applies until the next stage.
+// Stage is one entry of a plan. It applies until the next stage.
 type Stage struct {
 	Name     string // the user's name, or ""
 	Text     string // for output and subjects, such as "setWeight 20"
@@ -81,11 +81,11 @@ type Stage struct {
 	Routes   []rollout.ManagedRoute
 	Headers  *rollout.HeaderModifier // changes of requests to the new version, or nil
 	Counts   func(n int) Counts
-	Scaled   bool // counts from setCanaryScale, not from the weight
+	Scaled   bool // counts come from setCanaryScale, not from the weight
 	Wait     Wait
-	Switched bool // stable or active Service selects the new version
+	Switched bool // the stable or active Service selects the new version
 	keeps    bool // all users moved, and old pods stay
-	final    bool // follows the promotion, so no window or freeze delays it
+	final    bool // the stage follows the promotion, so no window or freeze delays it
 }
 
 // With returns a copy of the stage with another name, text and wait.
@@ -108,7 +108,7 @@ func (known Cache) OrNew() Cache {
 	return known
 }
 
-// Of returns the spec's plan, perhaps cached.
+// Of returns the spec's plan, from the cache if possible.
 func (known Cache) Of(spec rollout.Spec) *Compiled {
 	if p := known[spec]; p != nil {
 		return p
@@ -128,7 +128,7 @@ func Compile(spec rollout.Spec) *Compiled {
 	return &p
 }
 
-// Names returns the stages' names, as in "through: NAME".
+// Names returns the stages' names, which "through: NAME" may have.
 func (p *Compiled) Names() []string {
 	return rollout.Mapped(p.Stages, func(s Stage) string { return s.Name })
 }
@@ -226,11 +226,11 @@ func (p *Compiled) Full() int {
 	return 100
 }
 
-// IsDynamic reports whether stable pods decrease with traffic (dynamicStableScale).
+// IsDynamic reports whether stable pods decrease with their traffic (dynamicStableScale).
 func (p *Compiled) IsDynamic() bool { return p.Routing != nil && p.Routing.dynamic }
 
-// SharesPods reports whether routers send only matched requests to the new version. In place, the remaining stable pods
-// could not serve a share by weight.
+// SharesPods reports whether routers send only matched requests to the new version. This is so in place, because the
+// remaining stable pods could not serve a share by weight.
 func (p *Compiled) SharesPods() bool { return p.Routing != nil && p.Spec.Scaling == rollout.InPlace }
 
 // RoutedWeight returns the weight that routers apply: 0 if they send only matched requests.
@@ -254,8 +254,8 @@ func MinReady(spec rollout.Spec) time.Duration {
 	return time.Duration(spec.MinReadySeconds) * time.Second
 }
 
-// MovedAt returns the index of the first stage after all users moved and analyses ended, at most len(Stages). It
-// returns false if users move only with pods.
+// MovedAt returns the index of the first stage after the move of all users and the end of analyses, at most
+// len(Stages). It returns false if users move only with pods.
 func (p *Compiled) MovedAt() (int, bool) {
 	n := len(p.Stages)
 	if n > 0 && p.Stages[n-1].keeps {
@@ -264,7 +264,7 @@ func (p *Compiled) MovedAt() (int, bool) {
 	return n, p.HasSwitched(len(p.Stages)) || p.Swaps()
 }
 
-// RoleOf returns the role of a ReplicaSet's version, none for older versions.
+// RoleOf returns the role of a ReplicaSet's version, or "" for older versions.
 func (p *Compiled) RoleOf(s rollout.State, r rollout.Revision) Role {
 	switch w := p.Spec.Workload; {
 	case r.Hash != "" && r.Hash == s.StableHash(w):
@@ -283,7 +283,7 @@ func (s Stage) AsksAs(o Stage) bool {
 		s.RoutesAs(o)
 }
 
-// RoutesAs reports whether two stages match the same users and headers.
+// RoutesAs reports whether two stages have the same routes and header changes.
 func (s Stage) RoutesAs(o Stage) bool {
 	return reflect.DeepEqual(s.Routes, o.Routes) && reflect.DeepEqual(s.Headers, o.Headers)
 }
@@ -292,7 +292,7 @@ func (s Stage) RoutesAs(o Stage) bool {
 func (p *Compiled) Swaps() bool { return p.pingPong && len(p.Stages) > 0 }
 
 // LeftServices returns the Services of known and of the old plan that have no role in this plan. Without a router, it
-// includes the users' former Service, even if that is now the new version's Service.
+// includes the users' former Service, even if that Service is now the new version's.
 func (p *Compiled) LeftServices(s rollout.State, known []string, old *Compiled) []string {
 	if old == nil {
 		return known

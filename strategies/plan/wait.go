@@ -8,7 +8,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout/schedule"
 )
 
-// Wait is the condition that keeps a workload at a stage, one type for each kind.
+// Wait is the condition that keeps a workload at a stage. Each kind of condition has a type.
 type Wait interface{ Traits() traits }
 
 // traits holds a wait's properties, and its lines in the plan's digest.
@@ -25,7 +25,7 @@ type NoWait struct{}
 
 func (NoWait) Traits() traits { return traits{Number: 4} }
 
-// PodsWait waits for enough available new pods that proxies know, without surplus pods.
+// PodsWait waits until enough new pods are available and known to proxies, and no surplus pods are left.
 type PodsWait struct{}
 
 func (PodsWait) Traits() traits { return traits{} }
@@ -88,7 +88,7 @@ func (w AnalysisWait) Traits() traits {
 // ExperimentWait waits for the experiment's pods, duration and required analyses, or a promotion.
 type ExperimentWait struct{ *rollout.Experiment }
 
-// An experiment's digest keeps the documents' first field names, although documents have other names now.
+// Digests keep the first field names of experiments, although documents have other names now.
 type (
 	experimentMark struct {
 		Templates               []templateMark

@@ -23,7 +23,7 @@ type trafficPhase int
 const (
 	atSteps   trafficPhase = iota
 	shared                 // at a step where unmatched requests go to all pods
-	switched               // a Service switch moved all users, at or after a step
+	switched               // after a Service switch moved all users
 	promoting              // after the last step, if no step moved all users
 	leaving                // in a rollback that keeps new pods
 	left                   // in a rollback that removes new pods
@@ -43,7 +43,8 @@ var pinRows = map[plan.Pins][]pinRow{
 	plan.RoutedPins: routedRows, plan.SharedPins: sharedRows,
 }
 
-// pinRow sets the pods of the users' Service (main) and the new version's (side). The first match applies.
+// pinRow sets which pods the users' Service (main) and the new version's Service (side) select. The first matching row
+// applies.
 type pinRow struct {
 	at            []trafficPhase
 	fresh, stable []readiness // nil: any readiness
@@ -57,8 +58,8 @@ func firstFit(rows []pinRow, at trafficPhase, fresh, stable readiness) int {
 	})
 }
 
-// The users' Service selects one version only with enough ready pods, else all pods, so that requests reach a ready
-// pod.
+// The users' Service selects one version only if that version has enough ready pods. Otherwise it selects all pods, so
+// that requests reach a ready pod.
 var canaryRows = []pinRow{
 	{at: []trafficPhase{atSteps}, stable: []readiness{enough}, main: stablePin, side: newestPin},
 	{at: []trafficPhase{atSteps}, main: allPods, side: freshPin},
@@ -68,7 +69,7 @@ var canaryRows = []pinRow{
 	{at: []trafficPhase{leaving, left}, main: allPods, side: stablePin},
 }
 
-// A preview Service, without users, selects the new version until its pods stop.
+// A preview Service has no users, so it selects the new version until the new pods stop.
 var blueGreenRows = slices.Concat([]pinRow{
 	{at: []trafficPhase{atSteps}, main: stablePin, side: newestPin},
 	{at: []trafficPhase{leaving}, stable: []readiness{enough}, main: stablePin, side: freshPin},
@@ -94,7 +95,8 @@ var sharedRows = slices.Concat([]pinRow{
 	{at: []trafficPhase{shared}, main: allPods, side: freshPin},
 }, routedRows)
 
-// Pins returns the label that each Service of a released workload selects, none for all pods or without a ReplicaSet.
+// Pins returns the label that each Service of a workload in a release selects. The label is zero for all pods, and
+// without a ReplicaSet.
 func Pins(s rollout.State, v workloads.View) map[rollout.Ref]rollout.Pin {
 	pins := map[rollout.Ref]rollout.Pin{}
 	if s.Stable == nil {
@@ -135,10 +137,10 @@ type pinning struct {
 	view  workloads.View
 }
 
-// Pinned returns the labels that a workload's two Services select; zero: all pods.
+// Pinned returns the labels that a workload's two Services select. A zero label selects all pods.
 func Pinned(of workloads.Staged, s rollout.State, v workloads.View) (main, side rollout.Pin) {
 	m := pinning{of, s, v}
-	// A manual image change creates a second ReplicaSet, used if the first has no ready pods.
+	// A manual image change creates a second ReplicaSet of the new version. It is used if the first has no ready pods.
 	isOwn := func(r rollout.Revision) bool { return r.Hash == m.Fresh.Hash && r.Ready() > 0 }
 	if i := slices.IndexFunc(m.Live.Revisions, isOwn); i >= 0 && m.Fresh.Hash != "" && m.Fresh.Ready() == 0 {
 		m.Fresh = m.Live.Revisions[i]
@@ -175,7 +177,7 @@ func (m pinning) phase() trafficPhase {
 
 func (m pinning) isShared() bool { return m.SharesPods() && m.Stage().Weight > 0 }
 
-// freshReadiness returns the new version's readiness. At a step, one ready pod with requests counts as enough.
+// freshReadiness returns the new version's readiness. At a step, one ready pod is enough if the step sends it requests.
 func (m pinning) freshReadiness(at trafficPhase) readiness {
 	going := m.Live.Hash == m.Stable.Hash && !m.Live.Synced // the controller has yet to see the stable template
 	idle := m.Fresh.Desired == 0 || m.IsTakenForAll() || going || m.Want().Canary == 0 && !m.StillRouted(m.view)
@@ -188,8 +190,8 @@ func (m pinning) freshReadiness(at trafficPhase) readiness {
 	return enough
 }
 
-// stableReadiness returns the stable version's readiness, without pods that are about to be removed. At a step, one
-// ready pod is enough; a rollback needs neededStable.
+// stableReadiness returns the stable version's readiness. It ignores pods that are about to be removed. At a step, one
+// ready pod is enough. In a rollback, neededStable pods are enough.
 func (m pinning) stableReadiness(at trafficPhase) readiness {
 	ready, want := min(m.Stable.Ready(), m.Stable.Desired), m.Want()
 	stays := want.Stable
@@ -215,8 +217,8 @@ func (m pinning) stableReadiness(at trafficPhase) readiness {
 	return enough
 }
 
-// draining reports whether the controller may still remove the last stable pods: it has not seen the stable template
-// after a stage without stable pods.
+// draining reports whether the controller may still remove the last stable pods. This is possible after a stage without
+// stable pods, until the controller has seen the stable template.
 func (m pinning) draining() bool {
 	if m.isUntouched() {
 		return false
@@ -225,14 +227,15 @@ func (m pinning) draining() bool {
 	return (promoted || m.Want().Stable == 0) && (m.Live.Hash != m.state.StableHash(m.Workload) || !m.Live.Synced)
 }
 
-// isUntouched reports whether the new version had weight 0 at a step that the stable commit's list, which a rollback
-// uses, lacks.
+// isUntouched reports whether the new version had weight 0 at a step of a list that differs from the stable commit's
+// list. A rollback uses the stable commit's list.
 func (m pinning) isUntouched() bool {
 	return m.Plan != m.Digest() && m.Step < m.Of && m.Weight == 0 && (m.Live.Synced || m.Live.Hash == m.Stable.Hash)
 }
 
-// neededStable returns how many stable pods must be ready before a rollback sends them all requests. All, or all but
-// one behind a shared Service, if the new version had all requests; one, if no stable pod was removed.
+// neededStable returns how many stable pods must be ready before a rollback sends them all requests. If the new version
+// had all requests, all must be ready, or all but one behind a shared Service. If no stable pod was removed, one is
+// enough.
 func (m pinning) neededStable() int {
 	switch {
 	case m.isUntouched():

@@ -84,7 +84,8 @@ func Of(s rollout.State, p *plan.Compiled, v workloads.View) traffic.Route {
 	return r
 }
 
-// sharesOf returns the step's experiment weights by Service. A template counts while proxies know all its pods.
+// sharesOf returns, by Service, the weights of the step's experiment. It includes a template only while proxies know
+// all its pods.
 func sharesOf(s rollout.State, m workloads.Staged, v workloads.View) map[string]int {
 	w, is := m.Stage().Wait.(plan.ExperimentWait)
 	if !is || m.Routed == nil || !m.Routed.Shares || m.Routed.Step != m.Step || m.Available == nil || m.N == 0 {

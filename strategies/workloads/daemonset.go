@@ -9,12 +9,12 @@ import (
 	"gitrollout.dev/gitrollout/strategies/plan"
 )
 
-// daemonSet moves a DaemonSet node by node. At its steps, with OnDelete, the controller only creates missing pods from
-// the newest template (k8s.io/kubernetes pkg/controller/daemon, update.go). A step evicts old pods within
-// maxUnavailable. The promotion and rollbacks use the user's own rolling update.
+// daemonSet moves a DaemonSet node by node. At steps, its update strategy is OnDelete, so the controller only creates
+// missing pods, from the newest template (k8s.io/kubernetes pkg/controller/daemon, update.go). gitrollout deletes old
+// pods within maxUnavailable. The promotion and rollbacks use the user's own rolling update.
 type daemonSet struct{ inTurn }
 
-// Limits counts the nodes with new pods in each pass, because nodes come and go.
+// Limits counts the nodes with new pods in each pass, because users add and remove nodes.
 func (daemonSet) Limits(m Staged, want plan.Counts, _ View) (Limits, bool) {
 	k := min(want.Canary, m.N)
 	return Limits{Unavailable: k, Replicas: m.N}, k > 0
@@ -50,8 +50,9 @@ func (daemonSet) evict(in Evicting, w rollout.Workload, live rollout.ObservedWor
 	return within(spare, w, first[:min(len(first), max(0, m.Want().Canary-m.Fresh.Desired))])
 }
 
-// inNodeOrder sorts pods by the first selector of their node, unmatched pods last. A digest of release and node sorts
-// equal nodes, so that each release begins elsewhere. If broken is true, ready pods come last.
+// inNodeOrder sorts pods by the first selector that matches their node. Pods without a match come last. A digest of
+// release and node sorts equal pods, so that each release begins on another node. If broken is true, ready pods come
+// last.
 func inNodeOrder(pods []rollout.Pod, order []rollout.NodeSelector, in Evicting, broken bool) []rollout.Pod {
 	rank := func(p rollout.Pod) int {
 		if broken && p.Ready {

@@ -31,10 +31,10 @@ func (f Limits) limit(o rollout.Object) {
 	}
 }
 
-// turn pauses the Deployment in a rollback while the stable ReplicaSet reports more available pods than replicas: the
-// controller could stop too many new pods. For example, 5 stable pods are scaled to 2 beside 6 new pods, and 6 must be
-// available. The controller counts 2-5 = -3 unavailable stable pods (NewRSUnavailablePodCount), so it may stop
-// 2+6-6-(-3) = 5 new pods. The object's surge covers pods that start before the controller sees the pause.
+// turn pauses the Deployment in a rollback while the stable ReplicaSet reports more available pods than replicas,
+// because the controller could stop too many new pods. For example, 5 stable pods are scaled to 2 beside 6 new pods,
+// and 6 must be available. The controller counts 2-5 = -3 unavailable stable pods (NewRSUnavailablePodCount), so it may
+// stop 2+6-6-(-3) = 5 new pods. The object's surge covers pods that start before the controller sees the pause.
 func (deployment) turn(m Staged, o rollout.Object) rollout.Object {
 	n := m.Live.Replicas
 	to := plan.Counts{Canary: n}
@@ -80,13 +80,13 @@ func (deployment) room(o rollout.Object, _ rollout.ObservedWorkload) {
 
 func (deployment) Reached(_ Staged, want plan.Counts) plan.Counts { return want }
 
-// surgeValue returns a percentage that Kubernetes rounds up to f.Surge, such as 33 % for 1 of 3 pods, as replicas may
-// change. If none fits, as for 10 of 150, it is an integer.
+// surgeValue returns a percentage that Kubernetes rounds up to f.Surge, such as 33 % for 1 of 3 pods, because replicas
+// may change. If no percentage fits, as for 10 of 150 pods, it returns an integer.
 func (f Limits) surgeValue() any {
 	return exactly(f.Surge, 100*f.Surge/f.Replicas, func(a rollout.Amount) int { return a.RoundUp(f.Replicas) })
 }
 
-// unavailableValue rounds down, such as 34 % for 1 of 3 pods.
+// unavailableValue is like surgeValue, but Kubernetes rounds down: 34 % for 1 of 3 pods.
 func (f Limits) unavailableValue() any {
 	percent := (100*f.Unavailable + f.Replicas - 1) / f.Replicas
 	return exactly(f.Unavailable, percent, func(a rollout.Amount) int { return a.RoundDown(f.Replicas) })
@@ -103,9 +103,10 @@ func exactly(pods, percent int, resolve func(rollout.Amount) int) any {
 // ReplicaSet and never starts pods of older ReplicaSets. So to remove new pods, gitrollout applies the stable template
 // during the step (Limits.Back).
 //
-// The controller removes all new pods if it sees available stable pods. So the stable template first has paused limits
-// (Limits.still) until no stable pod is available. If all N new pods are available, one is removed first: N new pods
-// look like a complete release. If only some are available, as after a manual change, no pod moves.
+// The controller would then remove all new pods if stable pods counted as available. So gitrollout first applies the
+// stable template with paused limits (Limits.still), until no stable pod counts as available. If all N new pods are
+// available, gitrollout removes one first, because N new pods look like a complete release. If only some are available,
+// as after a manual change, no pod moves.
 func (deployment) Limits(m Staged, want plan.Counts, v View) (Limits, bool) {
 	surge := m.Spec.MaxSurge.RoundUp(m.N)
 	counted, all := m.Fresh.Available > 0, m.Fresh.Desired >= m.N
@@ -151,9 +152,9 @@ func (deployment) Limits(m Staged, want plan.Counts, v View) (Limits, bool) {
 	}
 }
 
-// nextLimits returns the next limits, s surge and m unavailable pods, towards want.Canary fresh and want.Stable old
-// pods. Ready pods never fall below N-maxUnavailable. The controller removes old pods down to N-m, even if new pods are
-// not ready. So m grows only by ready pods beyond N-maxUnavailable, or by unready old pods:
+// nextLimits returns the next limits, with surge s and maxUnavailable m, towards want.Canary fresh and want.Stable old
+// pods. At least N-maxUnavailable pods stay ready. The controller removes old pods down to N-m, even if new pods are
+// not ready. So m grows only by the number of ready pods above N-maxUnavailable, or of unready old pods:
 //
 //	N=10, maxSurge 3, maxUnavailable 2, to 5/5:
 //	ready 10        s=3 m=2   8 old, 5 new start
@@ -162,7 +163,8 @@ func (deployment) Limits(m Staged, want plan.Counts, v View) (Limits, bool) {
 //	N=10, maxSurge 1, maxUnavailable 0, from 9 stable and 5 new pods (4 of them ready) to 6/4 (back):
 //	ready  9+4      s=0 m=6   4 of 5 new stay, though 3 of 14 are surplus
 //
-// Removed old pods stay removed, so that limits do not flap. Pods that terminate, or soon will, are not ready.
+// Removed old pods stay removed, so that limits do not flap. Pods that terminate, or are about to, do not count as
+// ready.
 func (m Staged) nextLimits(v View, old, fresh rollout.Revision, want plan.Counts, surge int) (Limits, bool) {
 	unavailable := m.Spec.MaxUnavailable.RoundDown(m.N)
 	if surge == 0 && unavailable == 0 {

@@ -10,14 +10,14 @@ import (
 )
 
 // kind moves the pods of one kind of workload. A new kind needs a file here, a file for its observation, and entries in
-// Kinds and rollout.WorkloadKinds. With a partition, it needs only a rollout.Partitioned.
+// Kinds and rollout.WorkloadKinds. A kind with a partition needs only a rollout.Partitioned.
 type kind interface {
-	// Limits returns the next limits towards want, or false for the stable template without limits.
+	// Limits returns the next limits towards want, or false to apply the stable template without limits.
 	Limits(m Staged, want plan.Counts, v View) (Limits, bool)
 
 	Hold(o rollout.Object, f Limits)
 
-	// Reached returns a stage's final counts, with surplus new pods that the controller keeps.
+	// Reached returns the counts at a stage's end, with surplus new pods that the controller keeps.
 	Reached(m Staged, want plan.Counts) plan.Counts
 }
 
@@ -36,7 +36,7 @@ type turner interface {
 // Kinds has an implementation for each kind without a rollout.Partitioned.
 var Kinds = map[string]kind{"Deployment": deployment{}, "StatefulSet": statefulSet{}, "DaemonSet": daemonSet{}}
 
-// Eviction is a pod to delete, but no newer pod with its name.
+// Eviction is a pod to delete. A newer pod with the same name stays.
 type Eviction struct {
 	Namespace string
 	Pod       rollout.Pod
@@ -80,7 +80,7 @@ func (m Staged) Kind() kind { return kindFor(m.Workload, m.Spec) }
 
 type inTurn struct{}
 
-// Reached adds surplus new pods, such as after a scale-up: the controller keeps them.
+// Reached adds surplus new pods, for example after a scale-up, because the controller keeps these.
 func (inTurn) Reached(m Staged, want plan.Counts) plan.Counts {
 	if want.Canary == 0 || m.Fresh.Desired <= want.Canary || m.IsTakenForAll() {
 		return want
@@ -93,10 +93,10 @@ type Limits struct {
 	Surge, Unavailable, Replicas int
 	Back                         bool // the step removes new pods and starts stable pods
 	still                        bool // no pod starts or stops
-	asIs                         bool // unchanged until the controller has seen the last write
+	asIs                         bool // the object stays unchanged until the controller has seen the last write
 }
 
-// LimitsOf returns a stage's limits, or false for the stable template without limits.
+// LimitsOf returns a stage's limits, or false to apply the stable template without limits.
 func LimitsOf(m Staged, v View) (Limits, bool) {
 	want := m.resting(v)
 	known := m.Stable.Hash != ""
@@ -108,7 +108,7 @@ func LimitsOf(m Staged, v View) (Limits, bool) {
 	case m.leaves && known && m.Live.Hash == m.Stable.Hash:
 		return Limits{asIs: true}, true // new pods already stop, and the new template could start some
 	case want.Stable > 0 && m.Stable.Desired == 0 && m.Fresh.Ready() == 0:
-		// From 0 replicas, the limits would make all pods new pods.
+		// At 0 replicas, the limits would make all pods new pods.
 		return Limits{}, false
 	case m.HasStrangers(want) && !m.HasMoved(m.Progress):
 		// Pods of a third ReplicaSet, from an image set by hand, would stay forever.
@@ -118,8 +118,8 @@ func LimitsOf(m Staged, v View) (Limits, bool) {
 }
 
 // HasStrangers reports whether a workload has pods of neither version. A manual edit may create a second ReplicaSet
-// with the new version's hash. The older one's pods are no strangers if its revision is higher and the other has no
-// pods. For ordered kinds, only pods below the partition count.
+// with the new version's hash. The older ReplicaSet's pods are no strangers if its revision number is higher and the
+// newer ReplicaSet has no pods. For ordered kinds, only pods below the partition count.
 func (m Staged) HasStrangers(want plan.Counts) bool {
 	isBelow := func(p rollout.Pod) bool { return ordinal(p) < m.Live.First+m.N-want.Canary }
 	return slices.ContainsFunc(m.Live.Revisions, func(r rollout.Revision) bool {
@@ -142,7 +142,7 @@ func (m Staged) HasStrangers(want plan.Counts) bool {
 	})
 }
 
-// resting returns the counts at the stage's end, plus the new pods that proxies may still use.
+// resting returns the counts at the stage's end, plus the new pods that proxies may still send requests to.
 func (m Staged) resting(v View) plan.Counts {
 	want := m.Want()
 	if m.N == 0 || !m.StillRouted(v) {

@@ -8,7 +8,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// Desired returns a workload's object as the state requires it; nil: no change.
+// Desired returns a workload's object as the state requires, or nil to change nothing.
 func Desired(s rollout.State, v View, w rollout.Workload, o rollout.Object) rollout.Object {
 	hash := v.Source.Templates[w]
 	o = WithSize(s, o)
@@ -48,7 +48,7 @@ func Desired(s rollout.State, v View, w rollout.Workload, o rollout.Object) roll
 	return o
 }
 
-// stableWorkload returns the stable object with o's replicas: rollbacks keep replicas.
+// stableWorkload returns the stable object with o's replicas, because rollbacks keep replicas.
 func stableWorkload(s rollout.State, v View, w rollout.Workload, o rollout.Object, status string) rollout.Object {
 	stable, found := WorkloadOf(v.Stable, w)
 	if !found {
@@ -131,7 +131,7 @@ func Stamp(v View, o rollout.Object, serial int, hash rollout.Hash, commit, stat
 		k.Own(o)
 	}
 	o.Set(string(hash), "metadata", "annotations", rollout.AnnotationHash)
-	delete(o.Map("metadata", "annotations"), rollout.AnnotationBreakGlass) // only the cluster has requests to abort
+	delete(o.Map("metadata", "annotations"), rollout.AnnotationBreakGlass) // users request aborts only in the cluster
 	o.Set(fmt.Sprint(serial), "metadata", "labels", rollout.LabelSerial)
 	if commit != "" {
 		o.Set(commit, "metadata", "annotations", rollout.AnnotationCommit)
@@ -142,14 +142,14 @@ func Stamp(v View, o rollout.Object, serial int, hash rollout.Hash, commit, stat
 	return o
 }
 
-// roomy is a kind with limits of missing and extra pods. With a Rollout document, room sets omitted defaults, or a
-// manual change could set how many pods a promotion replaces.
+// roomy is a kind with maxSurge and maxUnavailable. If the workload has a Rollout document, room sets omitted fields to
+// defaults. Otherwise, a manual change could decide how many pods a promotion replaces at once.
 type roomy interface {
 	room(o rollout.Object, live rollout.ObservedWorkload)
 }
 
-// onNodes sets maxSurge and maxUnavailable for one pod per node, unless Git sets maxSurge or Kruise's type Surging. If
-// a node may have two pods, maxUnavailable must be 0.
+// onNodes sets default limits for at most one pod per node, unless Git sets maxSurge or Kruise's type Surging. With
+// either, a node may have two pods, and maxUnavailable must be 0.
 func onNodes(o rollout.Object, at string, unavailable any) {
 	if rollout.In(o, at+".maxSurge") == nil && rollout.In(o, at+".rollingUpdateType") != "Surging" {
 		orElse(o, at+".maxSurge", int64(0))

@@ -7,15 +7,16 @@ import (
 	"gitrollout.dev/gitrollout/strategies/plan"
 )
 
-// partitioned moves the pods of a rollout.Partitioned kind. Each pass computes the partition, as an autoscaler may
-// scale. The controller counts all unready pods before it replaces a pod.
+// partitioned moves the pods of a rollout.Partitioned kind. Each pass computes the partition, because an autoscaler may
+// change replicas. The controller counts all unready pods before it replaces a pod.
 type partitioned struct {
 	inTurn
 	rollout.Partitioned
 }
 
-// Limits returns the stage's new pods. With one pod per node, it adds only as many nodes as may lack a ready pod, as
-// the controller ignores failed pods elsewhere. All earlier nodes must have new pods first.
+// Limits returns the stage's number of new pods. With one pod per node, it adds only as many nodes as may lack a ready
+// pod, because the controller ignores failed pods on other nodes. Before it adds nodes, all earlier nodes must have new
+// pods.
 func (p partitioned) Limits(m Staged, want plan.Counts, v View) (Limits, bool) {
 	if m.IsTakenForAll() {
 		return Limits{}, false
@@ -34,8 +35,8 @@ func (p partitioned) Limits(m Staged, want plan.Counts, v View) (Limits, bool) {
 	return Limits{Unavailable: k, Replicas: m.N}, k > 0
 }
 
-// Hold writes the partition: with an autoscaler, as a percentage where allowed, so that the share stays. At 66 %, 2 of
-// 3 pods stay old, because the controller rounds up.
+// Hold writes the partition. With an autoscaler, it writes a percentage if the kind allows percentages, so that the
+// share of old pods stays. At 66 %, 2 of 3 pods stay old, because the controller rounds up.
 func (p partitioned) Hold(o rollout.Object, f Limits) {
 	old := f.Replicas - f.Unavailable
 	var value any = int64(old)
@@ -48,14 +49,14 @@ func (p partitioned) Hold(o rollout.Object, f Limits) {
 	o.Set(value, strings.Split(p.Partition, ".")...)
 }
 
-// Own sets the partition to 0, which undoes manual changes; Hold may then change it. Kruise needs the field.
+// Own sets the partition to 0 to undo manual changes. Hold may then set another partition. Kruise needs the field.
 func (p partitioned) Own(o rollout.Object) {
 	if !p.CountsNew {
 		o.Set(int64(0), strings.Split(p.Partition, ".")...)
 	}
 }
 
-// room sets default limits for missing and extra pods, only for built-in Kruise kinds.
+// room sets default values of maxUnavailable and maxSurge, only for built-in Kruise kinds.
 func (p partitioned) room(o rollout.Object, _ rollout.ObservedWorkload) {
 	at := p.Partition[:max(0, strings.LastIndex(p.Partition, "."))]
 	switch {

@@ -9,8 +9,8 @@ import (
 	"gitrollout.dev/gitrollout/strategies/plan"
 )
 
-// Restart returns the pods from before a restart, the pods to delete now, and the next deletion's time: zero if the
-// time depends on other pods. Ready pods go within maxUnavailable, at least one at a time.
+// Restart returns the pods created before a restart, the pods to delete now, and the time of the next deletion. The
+// time is zero if it depends on other pods. Ready pods are deleted within maxUnavailable, at least one at a time.
 func Restart(s rollout.Spec, live rollout.ObservedWorkload, at, now time.Time) ([]rollout.Pod, []Eviction, time.Time) {
 	if !s.OnNodes() && s.Unavailable(live, live.Replicas) >= live.Replicas {
 		s.MaxUnavailable = rollout.Amount{} // the limit of the type Recreate is all pods
@@ -20,7 +20,7 @@ func Restart(s rollout.Spec, live rollout.ObservedWorkload, at, now time.Time) (
 	return old, within(room(s, live, now), s.Workload, old), next
 }
 
-// outdated returns the pods from before a restart: first unready, then highest ordinal, then oldest.
+// outdated returns the pods created before a restart: unready pods first, then higher ordinals, then older pods.
 func outdated(live rollout.ObservedWorkload, restart time.Time) (pods []rollout.Pod) {
 	for _, r := range live.Revisions {
 		pods = append(pods, slices.DeleteFunc(slices.Clone(r.Members), func(p rollout.Pod) bool {
@@ -47,8 +47,9 @@ func within(room int, w rollout.Workload, pods []rollout.Pod) (all []Eviction) {
 	return all
 }
 
-// room returns how many more pods may be unavailable, with maxUnavailable at least 1; negative if too many are. While a
-// controller removes surplus pods, it is at most 0: the controller may remove any pods.
+// room returns how many more pods may become unavailable, with maxUnavailable at least 1. It is negative if too many
+// pods are unavailable. While a controller removes surplus pods, it is at most 0, because the controller may remove any
+// pods.
 func room(spec rollout.Spec, live rollout.ObservedWorkload, now time.Time) int {
 	n, pods, serving := live.Replicas+live.Strays, 0, 0
 	for _, r := range live.Revisions {

@@ -18,7 +18,7 @@ func KnownOf(r rollout.Revision, t *plan.Routing, now time.Time) int {
 	return min(r.Serving(now, Learnt(t)), r.Desired)
 }
 
-// Learnt returns how long a pod must be ready to be known to proxies, plus 1s, as ready times are whole seconds.
+// Learnt returns how long a pod must be ready to be known to proxies, plus 1s, because ready times are whole seconds.
 func Learnt(t *plan.Routing) time.Duration {
 	if t.Settle == 0 {
 		return 0
@@ -26,7 +26,8 @@ func Learnt(t *plan.Routing) time.Duration {
 	return t.Settle + time.Second
 }
 
-// Planned returns the counts for the last routed weight: a later step with this weight may have fewer new pods.
+// Planned returns the counts for the last routed weight. If a later step with this weight has fewer new pods, this
+// number applies.
 func (m Staged) Planned() plan.Counts {
 	c := m.CountsAt(m.Routed.Step, m.N)
 	for step := m.Routed.Step + 1; step <= m.Step && !m.NeedsRouting(); step++ {
@@ -35,7 +36,7 @@ func (m Staged) Planned() plan.Counts {
 	return c
 }
 
-// borne returns how many new pods the routed weight needs: after an edit maybe more than the step's pods.
+// borne returns how many new pods the routed weight needs. After an edit, this may be more than the step's pods.
 func (m Staged) borne() int {
 	n := m.Planned().Canary
 	if m.RoutedWeight(m.RoutedAt(m.Routed.Step)) != m.Routed.Weight {
@@ -44,7 +45,7 @@ func (m Staged) borne() int {
 	return n
 }
 
-// NeedsRouting reports whether the step's route differs from the record.
+// NeedsRouting reports whether the step's route differs from the recorded route.
 func (m Staged) NeedsRouting() bool {
 	s, ok := m.At(m.Step)
 	switch {
@@ -59,7 +60,7 @@ func (m Staged) NeedsRouting() bool {
 	}
 }
 
-// StillRouted reports whether proxies may use the new version, so that no new pod may stop.
+// StillRouted reports whether proxies may send requests to the new version, so that no new pod may stop.
 func (m Staged) StillRouted(v View) bool {
 	return m.Routed != nil && m.Routing != nil &&
 		(m.Routed.Weight > 0 || len(m.RoutedAt(m.Routed.Step).Routes) > 0 || !m.isSettled(v))
@@ -69,8 +70,8 @@ func (m Staged) isSettled(v View) bool {
 	return !v.Now.Before(SettledAt(m.Routed.At, v.Applied, m.Routing.Settle))
 }
 
-// Drained returns how many stable pods may be missing. Until all proxies know the step's weight, no further one may
-// stop. Then surplus ones may, up to available new pods plus maxUnavailable.
+// Drained returns how many stable pods may be missing. Until all proxies know the step's weight, no further stable pod
+// may stop. Then surplus stable pods may stop, at most as many as available new pods plus maxUnavailable.
 func (m Staged) Drained(v View, want plan.Counts) int {
 	rest := m.N - want.Stable
 	gone := min(max(0, m.N-m.Stable.Desired), rest)

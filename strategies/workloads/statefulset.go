@@ -14,7 +14,7 @@ import (
 // controller replaces one pod at a time, highest ordinal first, and waits until the new pod is available.
 type statefulSet struct{ inTurn }
 
-// Limits counts the new pods in each pass, because an autoscaler may scale. New pods stay new. With
+// Limits counts the new pods in each pass, because an autoscaler may change replicas. New pods stay new. With
 // podManagementPolicy: Parallel, the controller does not wait for unready pods, so Limits replaces no stable pod while
 // another is unready.
 func (statefulSet) Limits(m Staged, want plan.Counts, v View) (Limits, bool) {
@@ -43,9 +43,9 @@ func onTop(m Staged) (n int) {
 	return n
 }
 
-// IsTakenForAll reports whether Kubernetes uses the new version for all pods although no step requests that: without
-// pods, a partition has no effect. The stable template is then applied, and no step begins until Kubernetes uses it
-// again.
+// IsTakenForAll reports whether Kubernetes uses the new version for all pods although no step requests that. A
+// partition has no effect while there are no pods. gitrollout then applies the stable template, and no step begins
+// until Kubernetes uses this template again.
 func (m Staged) IsTakenForAll() bool {
 	isByPartition := m.Kind() == (statefulSet{}) || m.Spec.Partition != nil
 	return isByPartition && m.N > 0 && m.Fresh.Base && m.Fresh.Hash != m.Stable.Hash && !m.hasAsked(m.N)
@@ -60,7 +60,7 @@ func (m Staged) hasAsked(pods int) bool {
 	return false
 }
 
-// isNextDown reports whether the next stable pod to replace is unready: replacing it costs no capacity.
+// isNextDown reports whether the next stable pod to replace is unready, so that its replacement costs no capacity.
 func (m Staged) isNextDown() bool {
 	if len(m.Stable.Members) == 0 {
 		return false
@@ -74,7 +74,8 @@ func (statefulSet) Hold(o rollout.Object, f Limits) {
 	o.Set(int64(f.Replicas-f.Unavailable), "spec", "updateStrategy", "rollingUpdate", "partition")
 }
 
-// room sets maxUnavailable only if the API server has this field. Otherwise each apply would seem incomplete.
+// room sets maxUnavailable only if the API server has this field. Otherwise, the API server drops the field, and each
+// apply seems incomplete.
 func (statefulSet) room(o rollout.Object, live rollout.ObservedWorkload) {
 	if live.Room {
 		orElse(o, "spec.updateStrategy.type", "RollingUpdate")
@@ -132,11 +133,12 @@ func (statefulSet) evict(in Evicting, w rollout.Workload, live rollout.ObservedW
 	return evictInOrder(in, w, live)
 }
 
-// evictInOrder returns the pod with the highest ordinal that is not ready and has an older version. With OrderedReady
-// the controller replaces no pod while another is not ready (kubernetes#67250).
+// evictInOrder returns the unready pod of an older version with the highest ordinal. With OrderedReady, the controller
+// replaces no pod while another is not ready (kubernetes#67250).
 //
-// In a rollback, and at a step without new pods, the pod has the release's version. Before the cluster has the stable
-// template, it would return unchanged. Other steps evict only pods that return in the new version.
+// In a rollback, and at a step without new pods, this pod has the release's version. Its eviction waits until the
+// workload has the stable template, because the pod would otherwise return unchanged. Other steps evict only pods that
+// return in the new version.
 func evictInOrder(in Evicting, w rollout.Workload, live rollout.ObservedWorkload) []Eviction {
 	s := in.State
 	switch {
@@ -149,7 +151,8 @@ func evictInOrder(in Evicting, w rollout.Workload, live rollout.ObservedWorkload
 	return nil
 }
 
-// stuck returns the highest unready pod without the current template. It waits while a pod terminates.
+// stuck returns the unready pod with the highest ordinal that lacks the current template. It returns none while a pod
+// terminates.
 func stuck(w rollout.Workload, live rollout.ObservedWorkload) (one []Eviction) {
 	for _, r := range live.Revisions {
 		for _, p := range r.Members {
@@ -164,7 +167,8 @@ func stuck(w rollout.Workload, live rollout.ObservedWorkload) (one []Eviction) {
 	return one
 }
 
-// above returns the new pod below the partition that "rebalance" evicts: unready, else the lowest ready.
+// above returns the new pod below the partition that "rebalance" evicts: the lowest ordinal of unready pods or, without
+// unready pods, of ready pods.
 func above(in Evicting, spec rollout.Spec, live rollout.ObservedWorkload) (one []Eviction) {
 	serving := 0
 	for _, r := range live.Revisions {
@@ -186,13 +190,13 @@ func above(in Evicting, spec rollout.Spec, live rollout.ObservedWorkload) (one [
 	return one
 }
 
-// isOrdered reports whether pods are replaced in the order of ordinals, so that one may block others.
+// isOrdered reports whether pods are replaced in the order of ordinals, so that one pod may block others.
 func isOrdered(spec rollout.Spec) bool {
 	return kindFor(spec.Workload, spec) == (statefulSet{}) || spec.Partition != nil && spec.Partition.Ordered
 }
 
-// StandsStill returns why a workload may never get all new pods, or "". Its controller does not observe it, or waits
-// for an old pod that only a user may delete.
+// StandsStill returns why a workload may never get all new pods, or "". Its controller has not seen the object, or
+// waits for an old pod that only a user may delete.
 func StandsStill(spec rollout.Spec, live rollout.ObservedWorkload, exists bool) string {
 	w := spec.Workload
 	if exists && !live.Synced {

@@ -14,7 +14,7 @@ type Staged struct {
 	rollout.Progress
 	Label  string // prefix of the workload's run names
 	Live   rollout.ObservedWorkload
-	Exists bool // in the cluster
+	Exists bool // the workload exists in the cluster
 	N      int  // desired replicas
 	leaves bool // in a rollback, so no new pod starts
 	Stable rollout.Revision
@@ -59,7 +59,8 @@ func (v View) Workloads(s rollout.State) []Staged {
 	return All(s, v.Source.Specs, v.Observed, v.Plans)
 }
 
-// Problem returns why new pods are not ready or, with in-place scaling and no such reason, why stable pods are not.
+// Problem returns why new pods are not ready. With in-place scaling and without such a problem, it returns why stable
+// pods are not ready.
 func (m Staged) Problem() string {
 	if m.Fresh.Problem != "" || m.Stable.Problem == "" || m.Spec.Scaling != rollout.InPlace {
 		return m.Fresh.Problem
@@ -75,7 +76,7 @@ func (m Staged) Problem() string {
 func WaitsInTurn(m Staged) bool { return m.Kind() != (deployment{}) }
 
 // Blocker returns the first unready stable pod, if all new pods are ready. Controllers other than the Deployment
-// controller may replace no pod before.
+// controller may replace no pod until this pod is ready.
 func Blocker(m Staged) (rollout.Pod, bool) {
 	blocks := WaitsInTurn(m) && m.Fresh.Problem == "" && m.Fresh.Ready() == m.Fresh.Pods
 	return rollout.Find(m.Stable.Members, func(p rollout.Pod) bool { return blocks && !p.Ready && !p.Terminating })
@@ -97,7 +98,7 @@ func (m Staged) Want() plan.Counts {
 // IsThrough reports whether the workload has passed all its steps.
 func (m Staged) IsThrough() bool { return m.Step >= m.Of }
 
-// labelOf returns run names' prefix: "web", or "web@east" if two namespaces have a "web".
+// labelOf returns the prefix of run names: "web", or "web@east" if two namespaces have a "web".
 func labelOf(s rollout.State, w rollout.Workload) string {
 	namesake := func(p rollout.Progress) bool { return p.Workload.Name == w.Name && p.Workload != w }
 	if slices.ContainsFunc(s.Progress, namesake) {
@@ -128,7 +129,7 @@ func Replicas(s rollout.State, spec rollout.Spec, live rollout.ObservedWorkload)
 	return live.Replicas
 }
 
-// ServesNext returns when the next pod reaches minReady, or zero.
+// ServesNext returns when the next pod has been ready for minReady, or zero.
 func ServesNext(now time.Time, minReady time.Duration, versions ...rollout.Revision) (due time.Time) {
 	for _, v := range versions {
 		for _, since := range v.ReadySince {
@@ -140,7 +141,7 @@ func ServesNext(now time.Time, minReady time.Duration, versions ...rollout.Revis
 	return due
 }
 
-// IsHeld reports whether gitrollout limits new pods: at steps, or in a rollback that keeps them.
+// IsHeld reports whether gitrollout limits new pods: at steps, or in a rollback that keeps new pods.
 func IsHeld(s rollout.State) bool {
 	switch s.Phase {
 	case rollout.Progressing, rollout.Paused, rollout.Stalled:
@@ -151,7 +152,8 @@ func IsHeld(s rollout.State) bool {
 	return false
 }
 
-// commitOf returns the commit of the release with the hash, or "", so that a push changes no object.
+// commitOf returns the commit of the release or stable version with the hash, or "". It is not the newest commit, so
+// that a push alone changes no object.
 func commitOf(s rollout.State, w rollout.Workload, hash rollout.Hash) string {
 	switch {
 	case s.Release != nil && s.Release.Templates[w] == hash:
