@@ -58,10 +58,10 @@ type NoData string
 
 // The values of Metric.OnNoData.
 const (
-	NoDataError NoData = ""     // the conditions are evaluated, and most return an error, as in Argo Rollouts
-	NoDataWait  NoData = "wait" // the result is ignored, and the metric is measured again
-	NoDataPass  NoData = "pass" // the measurement is successful
-	NoDataFail  NoData = "fail" // the measurement has failed
+	NoDataError NoData = ""     // as the conditions decide: mostly as an error, like in Argo Rollouts
+	NoDataWait  NoData = "wait" // not at all: the metric is measured again
+	NoDataPass  NoData = "pass" // as a success
+	NoDataFail  NoData = "fail" // as a failure
 )
 
 // Compare sets how versions are compared. A query returns [bad requests, all requests].

@@ -79,7 +79,7 @@ func encode(v any) ([]byte, error) {
 	return out, nil
 }
 
-// StatePath returns the path of an app's state file. There are 256 folders of state files, because each commit stores a
+// StatePath returns the path of an app's state file. The file is in one of 256 folders, because each commit stores a
 // changed folder's whole list.
 func StatePath(app string) string {
 	return "apps/" + Digest([]byte(app), 1) + "/" + app + ".yaml"
@@ -196,7 +196,7 @@ func (s State) seal() (string, error) {
 // Second returns a time in UTC and whole seconds, as in Git and Kubernetes.
 func Second(t time.Time) time.Time { return t.UTC().Truncate(time.Second) }
 
-// NextTenth rounds a wait's start up to a tenth of a second. With whole seconds, three pauses would last 1.5 s longer.
+// NextTenth rounds a wait's start up to a tenth of a second. Whole seconds would lengthen short pauses.
 func NextTenth(t time.Time) time.Time {
 	const tenth = 100 * time.Millisecond
 	return t.UTC().Add(tenth - 1).Truncate(tenth)

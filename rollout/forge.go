@@ -80,7 +80,6 @@ func (f *Forge) check(file string) error {
 	return nil
 }
 
-// redact replaces credentials in a URL, even in an invalid URL, by "***".
 func redact(text string) string {
 	scheme, rest, found := strings.Cut(text, "://")
 	if !found {

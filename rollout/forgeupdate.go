@@ -28,13 +28,13 @@ type Proposal struct {
 	Kind     ProposalKind
 	Branch   string     // short name
 	Commit   string     // "" if removed
-	Gate     int        // of a promotion: index of the step that waits
+	Gate     int        // promotion: index of the step that waits
 	Standing []Standing // for each workload of the release
-	Changes  []Change   // of a promotion: from stable to release; of a revert: from newest commit to stable
+	Changes  []Change   // promotion: from stable to release; revert: from newest commit to stable
 	Sharers  []string   // other apps with the changed files
-	Retries  bool       // of a revert: users may instead retry the release
-	Enters   []string   // of an approval for a stage: the apps
-	Approves Commit     // of an approval for a stage: the commit
+	Retries  bool       // revert: users may instead retry the release
+	Enters   []string   // approval for a stage: the apps
+	Approves Commit     // approval for a stage: the commit
 }
 
 // Standing is a workload's progress in a release.

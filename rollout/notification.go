@@ -34,8 +34,8 @@ func (r Receiver) Wants(app string) bool {
 
 // ServiceFields lists a service's allowed fields.
 type ServiceFields struct {
-	Needs []string    // "a|b" requires a or b
-	May   []string    // optional
+	Needs []string // "a|b" requires a or b
+	May   []string
 	Only  []EventKind // supported kinds; empty: all
 }
 
@@ -44,7 +44,7 @@ func TroubleKinds() []EventKind {
 	return []EventKind{EventAborted, EventStalled, EventDegraded, EventHeld}
 }
 
-// Services returns the fields of each service, by the name of the service's block.
+// Services returns each service's fields, by the name of its block.
 func Services() map[string]ServiceFields {
 	return map[string]ServiceFields{
 		"slack":        {Needs: []string{"url|token"}, May: []string{"channel", "address"}},
@@ -109,7 +109,7 @@ type serviceFile struct {
 type section struct {
 	place
 	into *Receiver
-	set  []string // names of set fields
+	set  []string
 }
 
 func parseReceivers(file string, raws []receiverFile) (all []Receiver, err error) {
@@ -190,7 +190,7 @@ func (s *section) kinds(names []string) error {
 	return nil
 }
 
-// template parses a template, and executes it with an almost empty event to find misspelt fields.
+// template executes the template with an almost empty event to find misspelt fields.
 func (s *section) template(name, text string) (*texttemplate.Template, error) {
 	if text == "" {
 		return nil, nil

@@ -173,8 +173,7 @@ func (s Spec) Unavailable(live ObservedWorkload, n int) int {
 	return s.MaxUnavailable.RoundDown(n)
 }
 
-// Partitioneds returns the staged workloads' kinds that have a partition. Of several descriptions of a kind, the first
-// counts.
+// Partitioneds returns the staged workloads' kinds with a partition. The first description of a kind counts.
 func Partitioneds(renders ...*Render) []Partitioned {
 	found := map[Ref]Partitioned{}
 	for _, r := range renders {

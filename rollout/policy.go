@@ -11,7 +11,7 @@ import (
 
 // Policy has cluster operators' rules for apps, which a push to the users' branch cannot change.
 type Policy struct {
-	File      string // for errors
+	File      string
 	Unmatched string // PolicyDeny (default) or PolicyAllow, for apps without a project
 	Projects  []Project
 }

@@ -91,7 +91,7 @@ type BlueGreen struct {
 	ScaleDownDelaySeconds      int    `json:"scaleDownDelaySeconds" default:"30"`
 	AbortScaleDownDelaySeconds int    `json:"abortScaleDownDelaySeconds" default:"30"` // 0: at once
 
-	PrePromotion  *Analysis // before the switch
+	PrePromotion  *Analysis
 	PostPromotion *Analysis // after the switch
 	Watch         *Analysis `json:",omitempty"` // after the release
 }

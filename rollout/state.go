@@ -30,7 +30,7 @@ func Phases() []Phase {
 }
 
 // State is the record of one app: apps/<group>/<app>.yaml on the state branch. With the users' branch, it determines
-// the app's objects. Serial, a label on workloads, counts only changes of fields with serial:"yes".
+// the app's objects.
 type State struct {
 	APIVersion string        `json:"apiVersion" serial:"no"` // as in the configuration; "": AlphaVersion
 	Kind       string        `json:"kind" serial:"no"`       // always RolloutState
@@ -62,7 +62,7 @@ type State struct {
 	Adopts     Hash          `json:"adopts,omitempty" serial:"yes"`   // version to adopt from another controller
 	Pong       []Workload    `json:"pong,omitempty" serial:"yes"`     // workloads whose stable Service is the pong Service
 	Replicas   []Replicas    `json:"replicas,omitempty" serial:"yes"` // the head's replicas, where Source has others
-	// digest of a promotion file without effect: for an earlier attempt or other steps
+	// digest of a promotion file without effect: for an earlier attempt, other steps or a version that serves already
 	Spent string `json:"spent,omitempty" serial:"no"`
 	// generated objects in Inventory, which Git lacks
 	Generated []Ref     `json:"generated,omitempty" serial:"yes"`
@@ -188,7 +188,7 @@ func (r *Release) Same(o *Release) bool {
 // Watch is the period after a release in which a failed analysis rolls the app back.
 type Watch struct {
 	Until  time.Time `json:"until"`
-	Began  time.Time `json:"began"`  // start of the release
+	Began  time.Time `json:"began"`
 	Former Release   `json:"former"` // version before the release
 }
 
@@ -230,13 +230,13 @@ type Progress struct {
 // Peak is the largest number of new pods ready together during a step.
 type Peak struct {
 	Ready int       `json:"ready"`
-	At    time.Time `json:"at"` // when the last of them became ready
+	At    time.Time `json:"at"` // when the last of these pods became ready
 }
 
 // Replicas has a workload's replicas or autoscaler limits in Git.
 type Replicas struct {
 	Workload Workload `json:"workload"`
-	Count    *int     `json:"count,omitempty"` // nil if an autoscaler sets it
+	Count    *int     `json:"count,omitempty"` // nil if an autoscaler sets the number
 	Least    *int     `json:"least,omitempty"` // lower limit; Count is then the upper limit
 }
 
@@ -255,7 +255,7 @@ type Rejection struct {
 	Commit    string    `json:"commit"`
 	Reason    string    `json:"reason"`
 	At        time.Time `json:"at"`
-	Promotion string    `json:"promotion,omitempty"` // digest of the promotion file then; a retry needs another file
+	Promotion string    `json:"promotion,omitempty"` // digest of the promotion file at that time; a retry needs another file
 	Hook      string    `json:"hook,omitempty"`      // namespace/name of the hook whose failure rejected the version
 	Content   Hash      `json:"content,omitempty"`   // hash of the failed hook in Git; a change retries the version
 }

@@ -93,7 +93,7 @@ func concerns(globs []string, app string) bool {
 // Calendar has an app's windows and freeze.
 type Calendar struct {
 	Windows []Window
-	Freeze  *Freeze // or nil
+	Freeze  *Freeze
 }
 
 // CalendarOf returns an app's calendar. f may be nil.

@@ -56,7 +56,7 @@ const (
 	stepRun       = "/step-"
 )
 
-// runName returns a name such as web/soak. A step without a name, or with a reserved name, gives web/step-2.
+// runName returns a name such as web/soak. If a step has no name, or a name that other runs use, it returns web/step-2.
 func runName(m workloads.Staged) string {
 	name := "/" + m.Stage().Name
 	if name == "/" || name == backgroundRun || name == watchRun || strings.HasPrefix(name, stepRun) {
@@ -131,8 +131,8 @@ func withAnalyses(in, _ Input, d Decision) Decision {
 func (w runOf) isRun(r rollout.AnalysisRun) bool { return w.name == r.Name }
 
 // worthRecording reports whether a run has a verdict, a bad measurement or a new number of consecutive errors. If all
-// is true, good measurements count too. Otherwise, they are not recorded, and a restarted process repeats them. A watch
-// has no limit of errors and inconclusive measurements, so these do not count in a watch.
+// is true, good measurements count too. Otherwise, a restarted process repeats these. In a watch, errors and
+// inconclusive measurements have no limit, so neither counts.
 func worthRecording(recorded, live rollout.AnalysisRun, all bool) bool {
 	if recorded.Phase != live.Phase || len(recorded.Metrics) != len(live.Metrics) || !recorded.Same(live) {
 		return true

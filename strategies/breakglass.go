@@ -35,8 +35,7 @@ func requestWorkloads(in Input) []rollout.Workload {
 	return slices.DeleteFunc(all, func(w rollout.Workload) bool { return in.Observed.Workloads[w].BreakGlass == "" })
 }
 
-// IsRolledBack reports whether all pods have the stable version after a rollback. Git may still lack the rollback's
-// record, and an abort hook may still run.
+// IsRolledBack reports whether all pods have the stable version after a rollback.
 func IsRolledBack(in Input, d Decision) bool {
 	was := cmp.Or(in.Pending, &Decision{State: in.State}).State
 	if was.Phase != rollout.Aborting || was.Source != d.State.Source || d.State.Phase != rollout.Aborting {

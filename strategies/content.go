@@ -10,8 +10,8 @@ import (
 )
 
 // gitrollout applies each commit of an app without Rollout documents immediately. If such an app has hooks, each change
-// of its folder is a release (rollout.Render.Release) without templates and steps, which starts as Promoting. The
-// release becomes stable once all workloads have its content and all "after" hooks have succeeded.
+// of its folder is a release (rollout.Render.Release) without templates and steps. The release starts as Promoting, and
+// becomes stable once all workloads have its content and all "after" hooks have succeeded.
 
 func isContent(r *rollout.Release) bool { return r != nil && len(r.Templates) == 0 }
 

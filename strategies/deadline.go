@@ -99,8 +99,8 @@ func lateToAbort(in Input) (first deadline, is bool) {
 	return first, first.isOver(in.Now)
 }
 
-// deadlines returns the deadline of each workload that waits for pods, unless a user holds or pauses the workload. The
-// deadline starts again when the workload enters a step, and at each new peak.
+// deadlines returns the deadline of each workload that waits for pods, except held and paused workloads. Each step and
+// each new peak start the deadline again.
 func deadlines(in Input) (all []deadline) {
 	s := in.State
 	if s.Draining != nil {

@@ -56,7 +56,6 @@ type Decision struct {
 	Measure  []Measure
 	Stale    bool // the cluster has objects of a newer state, so nothing is applied
 
-	// Ask is the next question to the cluster, or nil.
 	Ask *Ask
 }
 
@@ -266,7 +265,7 @@ func (in Input) HeadErr() error {
 }
 
 // Emptied returns an error for a render that would remove all objects, because a generator may have written an empty
-// file. Without allowEmpty, Argo CD's automated sync refuses such a render too.
+// file.
 func Emptied(r *rollout.Render, has int) error {
 	if r == nil || len(r.Objects) > 0 || has == 0 {
 		return nil

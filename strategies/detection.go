@@ -88,7 +88,6 @@ func Detections(specs []rollout.Spec, in Planned, runs []rollout.AnalysisRun) (a
 	return all
 }
 
-// split returns the new version's share of the requests to the pods that an experiment compares.
 func split(e *rollout.Experiment) (share float64, unknown string) {
 	canary, _ := e.RunsOn(rollout.SpecCanary)
 	stable, _ := e.RunsOn(rollout.SpecStable)
@@ -132,8 +131,8 @@ func (s Detection) at(
 	return all
 }
 
-// traffic returns rates of requests and stable's share of bad requests. They come from the metric's newest evidence or,
-// without evidence, are assumed. They have two digits, so that Known rarely simulates again while the evidence grows.
+// traffic returns rates of requests and stable's share of bad requests. Without evidence, it assumes both. Both have
+// two digits, so that Known rarely simulates again while the evidence grows.
 func (s Detection) traffic(runs []rollout.AnalysisRun, m rollout.Metric) (rates []float64, stable float64) {
 	rates, stable = []float64{1, 10, 100}, 0.01
 	for _, r := range runs {

@@ -31,8 +31,8 @@ func mayShare(m workloads.Staged) bool {
 	return is && w.Weight("") > 0 && m.Available != nil && m.Routing != nil
 }
 
-// endShares ends the requests to experiments. It waits until routers accept the new routes and proxies know the routes.
-// If a router refuses its objects, endShares waits only for proxies.
+// endShares ends the requests to experiments. It waits until routers accept the new routes, unless a router refuses its
+// objects, and until proxies know the routes.
 func endShares(in Input, m workloads.Staged) verdict {
 	switch v := gateRouters(in, m); {
 	case !mayShare(m) || m.Routed == nil:
@@ -54,7 +54,6 @@ func hasExperimentPods(in Input, m workloads.Staged) bool {
 	return is && slices.ContainsFunc(podsOf(in, m, w.Experiment), hasPods)
 }
 
-// experimentObjects leaves out templates whose version has unknown manifests.
 func experimentObjects(s rollout.State, v workloads.View) (all []rollout.Object) {
 	for _, m := range v.Workloads(s) {
 		e, is := experimentAt(s, m)

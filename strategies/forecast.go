@@ -28,7 +28,7 @@ type Forecast struct {
 // ForecastStage is a stage of the release, or the promotion at its end.
 type ForecastStage struct {
 	Name      string // name from the user or the strategy, or ""
-	Text      string // such as "setWeight 20"
+	Text      string
 	Weight    int    // the new version's weight, out of Forecast.Full
 	Canary    int    // new pods at the stage's end
 	Stable    int    // old pods at the stage's end
@@ -51,8 +51,8 @@ const (
 type Planned struct {
 	Spec     rollout.Spec
 	Replicas int
-	Fast     bool // the version was verified before, so pauses, weights and windows do not count
-	First    bool // no pod serves yet, so steps do not count
+	Fast     bool // verified before, so pauses, weights and windows are skipped
+	First    bool // no pod serves yet, so steps are skipped
 	From     int  // index of the first stage to predict
 	Calendar rollout.Calendar
 	Now      time.Time // when the release is pushed

@@ -156,7 +156,6 @@ func reasonOf(in Input, by string) string {
 	return ": " + in.Promotion.Reason
 }
 
-// whoHeld adds the author from the recorded hold if the promotion has no author.
 func whoHeld(p *rollout.Promotion, held *rollout.Held) *rollout.Promotion {
 	if p == nil || p.Author != "" || held == nil {
 		return p
@@ -195,7 +194,7 @@ func gateBase(_ Input, m workloads.Staged) verdict {
 }
 
 // gateWindow starts no further step while the calendar allows no releases. It delays neither a promotion in progress
-// nor a verified version, because users may need the verified version.
+// nor a verified version, which users may need.
 func gateWindow(in Input, m workloads.Staged) verdict {
 	if in.State.Release.Fast || m.Step >= m.PromotionStep() {
 		return verdict{done: true}

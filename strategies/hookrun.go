@@ -84,7 +84,7 @@ func isAnother(run rollout.HookRun, h hook.Hook) bool {
 // mostLeft limits the recorded runs of hooks that Git no longer has, such as hooks with random names.
 const mostLeft = 20
 
-// beginHook records a run before the Job exists. It first deletes interrupted and surplus Jobs, because gitrollout
+// beginHook records a run before its Job exists. First, it deletes interrupted and surplus Jobs, because gitrollout
 // never deletes a Job without a record.
 func beginHook(
 	in Input, r *rollout.Render, h hook.Hook, when rollout.HookWhen, release rollout.Release,
@@ -221,8 +221,8 @@ func awaitHook(
 	return d
 }
 
-// endOf returns a run with its Job's result. isOver is false while the Job runs. A Job fails a minute after its hook's
-// deadline. The parameter its is the hook, or nil if Git lacks the hook or another release began the run.
+// endOf returns a run with its Job's result. A Job fails a minute after its hook's deadline. The parameter its is the
+// hook, or nil if Git lacks the hook or another release began the run.
 func endOf(
 	now time.Time, run rollout.HookRun, its *hook.Hook, state rollout.JobState,
 ) (over rollout.HookRun, isOver bool) {

@@ -11,14 +11,9 @@ import (
 	"gitrollout.dev/gitrollout/rollout/hook"
 )
 
-// Hooks are Jobs around a release. gitrollout records a Job before its creation, so that a restarted process finds the
-// Job.
+// Hooks are Jobs around a release:
 //
 // 	due → recorded as Running → created → ended → recorded as Succeeded or Failed → next Job, or the release continues
-//
-// A "before" Job precedes any change to the app. An "after" Job runs between the move of all requests to the release
-// and the record as stable. An "abort" Job runs after the rollback. Jobs of an app, even of different releases, run one
-// at a time.
 
 // HookJob is a Job to look up or, with Make, to create if missing.
 type HookJob struct {

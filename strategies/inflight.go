@@ -284,7 +284,6 @@ func stepText(from, to rollout.Progress, by string) string {
 	return text
 }
 
-// rest decides while no workload moves.
 func rest(in Input, d Decision, waits []verdict) Decision {
 	phase, reason := rollout.Progressing, ""
 	for _, w := range waits {

@@ -13,10 +13,6 @@ import (
 	"gitrollout.dev/gitrollout/strategies/workloads"
 )
 
-// A promotion file opens gates of one attempt of one release. It names the release's hash, and may name workloads and
-// steps. State.Spent is the digest of a file that lost its effect: its attempt is over, the steps changed, or its
-// version already serves.
-
 // prepared removes an unusable head or promotion file, and adds a cache of compiled specs. While the app waits for a
 // cohort or stage, its own commit replaces the head. Exceptions are a revert of the release in flight, and a rollback
 // that has not applied its commit yet.

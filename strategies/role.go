@@ -14,8 +14,8 @@ type PodRole struct {
 	Pod                 rollout.Pod
 }
 
-// PodRoles returns the pods whose role metadata must change. The role of stable pods is stable or active. The role of a
-// release's new pods is canary or preview. Pods of other versions have no role.
+// PodRoles returns the pods whose role metadata must change. Stable pods have the role stable or active, a release's
+// new pods canary or preview, and other pods none.
 func PodRoles(in Input) (all []PodRole) {
 	if in.Source == nil || in.Observed.Unseen != "" {
 		return nil

@@ -65,7 +65,7 @@ func rejected(in Input, s rollout.State, release rollout.Release, why cause) rol
 }
 
 // abortDelay returns the longest abortScaleDownDelaySeconds. It returns 0 if both versions share a Service, because new
-// pods would get requests. It also returns 0 in place, because stable pods replace new pods.
+// pods would get requests, and in place, because stable pods replace new pods.
 func abortDelay(in Input) (longest time.Duration) {
 	for _, spec := range releaseSpecs(in) {
 		p := in.plans.Of(spec)
@@ -163,7 +163,7 @@ func finishRollback(in Input) (Decision, bool) {
 }
 
 // drainAt returns when new pods may stop: at the recorded time, or earlier if the next release waits or new pods block
-// stable pods. It is never earlier than the time when all proxies know the routes.
+// stable pods. Before, all proxies must know the routes.
 func drainAt(in Input) time.Time {
 	at, settle := in.State.Rollback.Drain, settling(in)
 	isFull := func(m workloads.Staged) bool { // more stable pods cannot start before new pods stop
@@ -195,8 +195,7 @@ func laterOnly(t, now time.Time) time.Time {
 	return time.Time{}
 }
 
-// settling returns how long proxies need to learn a rollback's routes, or 0 without a recorded route. It uses the
-// source's specs or, if the source is unreadable, the head's.
+// settling returns how long proxies need to learn a rollback's routes, or 0 without a recorded route.
 func settling(in Input) time.Duration {
 	var longest time.Duration
 	var specs []rollout.Spec

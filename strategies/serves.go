@@ -12,7 +12,7 @@ import (
 )
 
 // A release becomes stable, or a rollback ends, when its version has available pods and no other version has pods. Up
-// to maxUnavailable pods may be missing, as the last of a hundred may never become available.
+// to maxUnavailable pods may be missing, because a pod may never become available.
 
 func servesAll(in Input, serves func(Input, rollout.Spec, rollout.Hash) bool) bool {
 	release, specs := in.State.Release, releaseSpecs(in)
@@ -38,7 +38,7 @@ func serves(in Input, spec rollout.Spec, hash rollout.Hash) bool {
 	return runsOnly(live, hash) && serving >= available(spec, live, workloads.Replicas(in.State, spec, live))
 }
 
-// isAllOn reports whether all pods have the version and at least one is ready. It ignores the workload's status.
+// isAllOn reports whether all pods have the version and at least one is ready.
 func isAllOn(in Input, spec rollout.Spec, hash rollout.Hash) bool {
 	live := in.Observed.Workloads[spec.Workload]
 	fresh, _ := live.Find(hash)

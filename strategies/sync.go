@@ -122,7 +122,6 @@ func keepsOldList(in Input) (keeps, unshares bool) {
 	return keeps || unshares, unshares
 }
 
-// spends reports whether a change makes the promotion file lose its effect.
 func (c change) spends(in Input, m workloads.Staged) bool {
 	if workloads.IsPromoting(in.State) || isOpenFully(m, in) {
 		return false

@@ -46,8 +46,8 @@ func waitForPods(in Input, m workloads.Staged) verdict {
 }
 
 // enough returns how many of a step's pods must be available: all or, with replicaProgressThreshold, at least one. At a
-// step with all N pods, at most maxUnavailable may be missing. At a step with fewer pods, the weight's share of N -
-// maxUnavailable must be available.
+// step with all N pods, at most maxUnavailable may be missing. At other steps, the weight's share of N - maxUnavailable
+// must be available.
 func enough(m workloads.Staged, pods int) int {
 	if m.Spec.Canary == nil || m.Spec.Canary.ReplicaProgressThreshold == nil {
 		return pods
@@ -166,7 +166,7 @@ func (in Input) sinceHanded(p *plan.Compiled, next rollout.Progress) time.Time {
 	return next.Entered
 }
 
-// lacksPods reports whether a timed pause is over without a ready new pod. It returns the end of the pause.
+// lacksPods reports whether a timed pause is over without a ready new pod, and since when.
 func lacksPods(m workloads.Staged, now time.Time) (since time.Time, lacks bool) {
 	w, is := m.Stage().Wait.(plan.TimerWait)
 	if !is || m.N == 0 || m.Want().Canary == 0 || m.Fresh.Ready() > 0 {
@@ -217,7 +217,6 @@ func withoutPods(m workloads.Staged, who string) verdict {
 	return v
 }
 
-// waitForExperiment also starts and ends the requests to templates with a weight.
 func waitForExperiment(w plan.ExperimentWait, in Input, m workloads.Staged) verdict {
 	v := waitForResults(w, in, m)
 	if shares := m.Routed != nil && m.Routed.Shares; mayShare(m) && shares == v.done {

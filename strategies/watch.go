@@ -10,9 +10,6 @@ import (
 	"gitrollout.dev/gitrollout/strategies/workloads"
 )
 
-// A watch (State.Watch) measures a stable release. If an analysis fails, the watch ends, and the app is rolled back as
-// if the release were still promoting.
-
 const watchRun = "/watch"
 
 // watchedIn returns the release that a watch may follow: stable, even while old pods are kept. It is nil during a later

@@ -13,7 +13,6 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// maxName bounds Services' names and labels' values.
 const maxName = 63
 
 // Template is a template of an experiment at a step.
@@ -129,8 +128,7 @@ func (t Template) Caught() (by []rollout.Ref) {
 	return by
 }
 
-// Uses returns where the app uses a key of the field "labels" or "annotations": in a selector, in the pod template, or
-// nowhere ("").
+// Uses returns where the app uses a key of the field "labels" or "annotations", or "".
 func (t Template) Uses(field, key string) (where string) {
 	if _, has := t.From.Map("spec", "template", "metadata", field)[key]; has {
 		where = "the pod template"
@@ -237,8 +235,8 @@ func (e expression) mismatch(labels map[string]any) string {
 	return ""
 }
 
-// Ports returns the ports of the stable Service, without node ports. If there is no such Service, it returns the
-// containers' ports.
+// Ports returns the stable Service's ports, without node ports. Without such a Service, it returns the containers'
+// ports.
 func (t Template) Ports() (ports []any) {
 	if c := t.Spec.Canary; c != nil && (c.StableService != "" || c.PingPong != nil) {
 		ref := rollout.Ref{Kind: "Service", Namespace: t.Spec.Workload.Namespace, Name: c.StableService}

@@ -112,7 +112,6 @@ func (s *Schedule) stretch(t time.Time) (distance time.Duration, end time.Time) 
 	return time.Duration(seconds) * time.Second, end
 }
 
-// shown returns the local time at t as UTC.
 func shown(t time.Time, distance time.Duration) time.Time { return t.UTC().Add(distance) }
 
 // named returns the next match as if local time were UTC. It searches in a loop, because the cron library searches only

@@ -1,5 +1,5 @@
-// Package cohort decides which apps may take a change of files that many apps read. A few apps take the change first.
-// Decisions follow from the present contents and records, so no progress is stored.
+// Package cohort decides which apps may take a change of files that many apps read. Decisions follow from the present
+// contents and records, so no progress is stored.
 package cohort
 
 import (

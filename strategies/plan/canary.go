@@ -10,7 +10,6 @@ import (
 	"gitrollout.dev/gitrollout/traffic"
 )
 
-// canary moves pods or requests by steps or, without steps, uses the user's rolling update.
 type canary struct{}
 
 func (canary) Compiles(spec rollout.Spec) bool { return spec.Canary != nil }
@@ -232,7 +231,6 @@ func inPlace(spec rollout.Spec, c Counts, n int, all bool) Counts {
 }
 
 // batch returns the counts of setCanaryScale in place. Shares are rounded up. Below weight 100, one stable pod stays.
-// For example, "replicas: 2" of 2 pods gives 1 new and 1 old pod, or with a surge 2 new and 1 old.
 func batch(n int, scale rollout.CanaryScale, surge bool) (c Counts, all bool) {
 	if scale.Replicas != nil {
 		c.Canary = min(*scale.Replicas, n)
@@ -270,8 +268,8 @@ func atLeast(c Counts, floor, n int) Counts {
 func ceilShare(n, weight, full int) int { return (n*weight + full - 1) / full }
 
 // Approximate splits n pods, or n+1 with a surge, as close to the weight as possible, like Argo Rollouts'
-// CalculateReplicaCountsForBasicCanary. If no split fits, as for 5 pods at 90 % without a surge, Argo Rollouts returns
-// 0 canary pods, but Approximate returns n-1.
+// CalculateReplicaCountsForBasicCanary. If no split fits, as for 5 pods at 90 %, it returns n-1 canary pods. Argo
+// Rollouts returns none.
 func Approximate(n, weight int, surge bool) Counts {
 	if n == 0 {
 		return Counts{}

@@ -31,7 +31,6 @@ const (
 // Role is a version's role in a release, for texts and output.
 type Role string
 
-// ReplicaSets of older releases have no role.
 const (
 	RoleStable  Role = "stable"
 	RoleCanary  Role = "canary"
@@ -67,7 +66,7 @@ const (
 	SharedPins                // in place: the new version's Service gets only matched requests
 )
 
-// Routing describes how routers split requests. Without a router, Services spread the requests across pods.
+// Routing describes how routers split requests.
 type Routing struct {
 	*rollout.Traffic
 	dynamic bool // dynamicStableScale: stable pods decrease with their traffic

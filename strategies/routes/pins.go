@@ -29,7 +29,6 @@ const (
 	left                   // in a rollback that removes new pods
 )
 
-// readiness says whether a version has no, some or enough usable pods.
 type readiness int
 
 const (
@@ -69,7 +68,7 @@ var canaryRows = []pinRow{
 	{at: []trafficPhase{leaving, left}, main: allPods, side: stablePin},
 }
 
-// A preview Service has no users, so it selects the new version until the new pods stop.
+// The preview Service selects the new version until the new pods stop.
 var blueGreenRows = slices.Concat([]pinRow{
 	{at: []trafficPhase{atSteps}, main: stablePin, side: newestPin},
 	{at: []trafficPhase{leaving}, stable: []readiness{enough}, main: stablePin, side: freshPin},
@@ -85,7 +84,6 @@ var routedRows = slices.Concat([]pinRow{
 	{at: []trafficPhase{leaving, left}, stable: []readiness{none}, main: allPods, side: allPods},
 }, canaryRows)
 
-// In place, users reach all pods, and routers send only matched requests to the side Service.
 var sharedRows = slices.Concat([]pinRow{
 	{
 		at: []trafficPhase{shared}, fresh: []readiness{none, some}, stable: []readiness{none, some},
@@ -228,7 +226,7 @@ func (m pinning) draining() bool {
 }
 
 // isUntouched reports whether the new version had weight 0 at a step of a list that differs from the stable commit's
-// list. A rollback uses the stable commit's list.
+// list.
 func (m pinning) isUntouched() bool {
 	return m.Plan != m.Digest() && m.Step < m.Of && m.Weight == 0 && (m.Live.Synced || m.Live.Hash == m.Stable.Hash)
 }

@@ -18,7 +18,6 @@ import (
 //	rollback  routed → known to the proxies → new pods stop
 //
 // Progress.Routed records the last routed weight, so that a restart neither changes the routes nor repeats a wait.
-// Routers apply a smaller weight while the new version has fewer ready pods than planned.
 
 // Overlay writes the routes into the routers' objects.
 func Overlay(s rollout.State, v workloads.View, objects []rollout.Object) ([]rollout.Object, error) {
@@ -104,7 +103,7 @@ func sharesOf(s rollout.State, m workloads.Staged, v workloads.View) map[string]
 
 // Within returns the weight that ready new pods can serve, so that missing new pods do not raise the load of others.
 // For example, weight 50 is planned for 5 new and 10 stable pods. 4 ready new pods get 4/5 of the planned requests:
-// 40/(40+50) = 44 of 100. If an autoscaler doubles both versions, the weight stays.
+// 40/(40+50) = 44 of 100.
 func Within(weight, full int, want plan.Counts, canary, stable int) int {
 	if canary == 0 {
 		return 0

@@ -31,10 +31,9 @@ func (f Limits) limit(o rollout.Object) {
 	}
 }
 
-// turn pauses the Deployment in a rollback while the stable ReplicaSet reports more available pods than replicas,
-// because the controller could stop too many new pods. For example, 5 stable pods are scaled to 2 beside 6 new pods,
-// and 6 must be available. The controller counts 2-5 = -3 unavailable stable pods (NewRSUnavailablePodCount), so it may
-// stop 2+6-6-(-3) = 5 new pods. The object's surge covers pods that start before the controller sees the pause.
+// turn pauses the Deployment in a rollback while the stable ReplicaSet reports more available pods than replicas. The
+// controller's count of unavailable stable pods is then negative (NewRSUnavailablePodCount), so it could stop too many
+// new pods. The object's surge covers pods that start before the controller sees the pause.
 func (deployment) turn(m Staged, o rollout.Object) rollout.Object {
 	n := m.Live.Replicas
 	to := plan.Counts{Canary: n}
@@ -159,9 +158,6 @@ func (deployment) Limits(m Staged, want plan.Counts, v View) (Limits, bool) {
 //	N=10, maxSurge 3, maxUnavailable 2, to 5/5:
 //	ready 10        s=3 m=2   8 old, 5 new start
 //	ready  8+5      s=0 m=5   5 old, 5 new: at rest
-//
-//	N=10, maxSurge 1, maxUnavailable 0, from 9 stable and 5 new pods (4 of them ready) to 6/4 (back):
-//	ready  9+4      s=0 m=6   4 of 5 new stay, though 3 of 14 are surplus
 //
 // Removed old pods stay removed, so that limits do not flap. Pods that terminate, or are about to, do not count as
 // ready.

@@ -21,7 +21,6 @@ type kind interface {
 	Reached(m Staged, want plan.Counts) plan.Counts
 }
 
-// evictor is a kind for which gitrollout must sometimes delete pods.
 type evictor interface {
 	// evict returns the pods to delete now. The controller must have seen the newest object.
 	evict(in Evicting, w rollout.Workload, live rollout.ObservedWorkload) []Eviction
@@ -142,7 +141,7 @@ func (m Staged) HasStrangers(want plan.Counts) bool {
 	})
 }
 
-// resting returns the counts at the stage's end, plus the new pods that proxies may still send requests to.
+// resting returns the counts at the stage's end, plus new pods that may still get requests.
 func (m Staged) resting(v View) plan.Counts {
 	want := m.Want()
 	if m.N == 0 || !m.StillRouted(v) {

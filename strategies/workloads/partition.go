@@ -15,8 +15,7 @@ type partitioned struct {
 }
 
 // Limits returns the stage's number of new pods. With one pod per node, it adds only as many nodes as may lack a ready
-// pod, because the controller ignores failed pods on other nodes. Before it adds nodes, all earlier nodes must have new
-// pods.
+// pod, because the controller ignores failed pods on other nodes. All earlier nodes must have new pods first.
 func (p partitioned) Limits(m Staged, want plan.Counts, v View) (Limits, bool) {
 	if m.IsTakenForAll() {
 		return Limits{}, false
@@ -35,8 +34,8 @@ func (p partitioned) Limits(m Staged, want plan.Counts, v View) (Limits, bool) {
 	return Limits{Unavailable: k, Replicas: m.N}, k > 0
 }
 
-// Hold writes the partition. With an autoscaler, it writes a percentage if the kind allows percentages, so that the
-// share of old pods stays. At 66 %, 2 of 3 pods stay old, because the controller rounds up.
+// Hold writes the partition. With an autoscaler, it writes a percentage if allowed, so that the share of old pods
+// stays. At 66 %, 2 of 3 pods stay old, because the controller rounds up.
 func (p partitioned) Hold(o rollout.Object, f Limits) {
 	old := f.Replicas - f.Unavailable
 	var value any = int64(old)

@@ -10,7 +10,8 @@ import (
 )
 
 // Restart returns the pods created before a restart, the pods to delete now, and the time of the next deletion. The
-// time is zero if it depends on other pods. Ready pods are deleted within maxUnavailable, at least one at a time.
+// time is zero if the deletion depends on other pods. Ready pods are deleted within maxUnavailable, at least one at a
+// time.
 func Restart(s rollout.Spec, live rollout.ObservedWorkload, at, now time.Time) ([]rollout.Pod, []Eviction, time.Time) {
 	if !s.OnNodes() && s.Unavailable(live, live.Replicas) >= live.Replicas {
 		s.MaxUnavailable = rollout.Amount{} // the limit of the type Recreate is all pods

@@ -14,9 +14,8 @@ import (
 // controller replaces one pod at a time, highest ordinal first, and waits until the new pod is available.
 type statefulSet struct{ inTurn }
 
-// Limits counts the new pods in each pass, because an autoscaler may change replicas. New pods stay new. With
-// podManagementPolicy: Parallel, the controller does not wait for unready pods, so Limits replaces no stable pod while
-// another is unready.
+// Limits counts the new pods in each pass, because an autoscaler may change replicas. With podManagementPolicy:
+// Parallel, the controller does not wait for unready pods, so Limits replaces no stable pod while another is unready.
 func (statefulSet) Limits(m Staged, want plan.Counts, v View) (Limits, bool) {
 	if m.IsTakenForAll() {
 		return Limits{}, false
@@ -190,7 +189,7 @@ func above(in Evicting, spec rollout.Spec, live rollout.ObservedWorkload) (one [
 	return one
 }
 
-// isOrdered reports whether pods are replaced in the order of ordinals, so that one pod may block others.
+// isOrdered reports whether pods are replaced in the order of ordinals.
 func isOrdered(spec rollout.Spec) bool {
 	return kindFor(spec.Workload, spec) == (statefulSet{}) || spec.Partition != nil && spec.Partition.Ordered
 }

@@ -12,7 +12,7 @@ import (
 type Staged struct {
 	*plan.Compiled
 	rollout.Progress
-	Label  string // prefix of the workload's run names
+	Label  string
 	Live   rollout.ObservedWorkload
 	Exists bool // the workload exists in the cluster
 	N      int  // desired replicas
@@ -114,7 +114,7 @@ type View struct {
 	Source   *rollout.Render  // the render at State.Source
 	Stable   *rollout.Render  // the render at State.Stable.Commit; set only if NeedsStable
 	Observed rollout.Observed // provides replicas and the ReplicaSets' hashes
-	Plans    plan.Cache       `json:"-"` // the decision's cache
+	Plans    plan.Cache       `json:"-"`
 }
 
 func servingOf(r rollout.Revision, spec rollout.Spec, now time.Time) int {
@@ -152,8 +152,8 @@ func IsHeld(s rollout.State) bool {
 	return false
 }
 
-// commitOf returns the commit of the release or stable version with the hash, or "". It is not the newest commit, so
-// that a push alone changes no object.
+// commitOf returns the commit of the release or stable version with the hash, or "". A push alone then changes no
+// object.
 func commitOf(s rollout.State, w rollout.Workload, hash rollout.Hash) string {
 	switch {
 	case s.Release != nil && s.Release.Templates[w] == hash:
