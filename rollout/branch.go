@@ -65,7 +65,7 @@ type Update struct {
 	// Old is the expected head, or "" for a new branch. Only branches of proposals may be deleted, or have a Parent
 	// that is not Old.
 	Old    string
-	Parent string // of the new commit; "" without history
+	Parent string // parent of the new commit; "" without history
 	// Edits has contents by path; nil deletes a file or folder. Executable files stay executable. Deletions come first:
 	// "a": nil with "a/b": content replaces the folder a.
 	Edits   map[string][]byte

@@ -68,7 +68,7 @@ type Event struct {
 	Subject  string    `json:"subject,omitempty"` // subject of the commit
 	Since    time.Time `json:"since,omitzero"`
 	Stable   Hash      `json:"stable,omitempty"` // the stable version, or ""
-	Step     int       `json:"step,omitempty"`   // of the least advanced workload, from 1; 0 without steps
+	Step     int       `json:"step,omitempty"`   // step of the least advanced workload, counted from 1; 0 without steps
 	Steps    int       `json:"steps,omitempty"`
 	StepName string    `json:"stepName,omitempty"` // setWeight 20, pause 10m0s …
 	Weight   int       `json:"weight,omitempty"`   // requested by the step

@@ -37,7 +37,8 @@ func (s *Stage) Ranked(app string) []string {
 	})
 }
 
-// NeededBefore returns how many clusters of lower rank must be done before a cluster takes a change, by MaxUpdate.
+// NeededBefore returns how many clusters of lower rank must be done before a cluster takes a change, as MaxUpdate
+// requires.
 func (s *Stage) NeededBefore(rank int) int {
 	n := len(s.Clusters)
 	return max(0, rank+1-min(n, max(1, s.MaxUpdate.RoundDown(n))))

@@ -73,7 +73,7 @@ func (f Field) Has(tag string) bool {
 	return has
 }
 
-// Literal returns a tag's value as JSON or, if invalid, as text. It returns nil without the tag.
+// Literal returns a tag's value as JSON or, if the value is no JSON, as text. It returns nil without the tag.
 func (f Field) Literal(tag string) any {
 	literal, has := f.Tag.Lookup(tag)
 	if !has {

@@ -190,7 +190,7 @@ func (s *section) kinds(names []string) error {
 	return nil
 }
 
-// template executes the template with an almost empty event to find misspelt fields.
+// template parses a template and executes it with an almost empty event, to find misspelt fields.
 func (s *section) template(name, text string) (*texttemplate.Template, error) {
 	if text == "" {
 		return nil, nil

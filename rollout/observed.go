@@ -14,7 +14,7 @@ type Observed struct {
 	Troubled  []Trouble                     // unhealthy objects, sorted; without a status, an object is healthy
 	Nodes     map[string]map[string]string  // labels by node name; nil if unknown, or if no release orders nodes
 	Unseen    string                        // a failed watch's error: the observation may be outdated; or ""
-	Unread    []Workload                    // workloads that gitrollout could not read, because its user may not read their namespaces
+	Unread    []Workload                    // workloads in namespaces that gitrollout may not read
 }
 
 // Trouble is a live object that kstatus finds unhealthy, as in Flux.
@@ -56,12 +56,12 @@ type ObservedWorkload struct {
 	Unordered  bool       // Kruise's StatefulSets: pods from Floor may keep the old template
 	Strays     int        // nodes that should have no pod but keep one, for example after a NoSchedule taint
 	Room       bool       // StatefulSets: the live object has maxUnavailable, so the API server knows it
-	Revisions  []Revision // of each ReplicaSet or ControllerRevision, newest first
+	Revisions  []Revision // one for each ReplicaSet or ControllerRevision, newest first
 }
 
 // Revision is a version of a workload's template: a ReplicaSet or ControllerRevision.
 type Revision struct {
-	Name       string      // of the ReplicaSet or ControllerRevision
+	Name       string      // name of the ReplicaSet or ControllerRevision
 	Hash       Hash        // AnnotationHash, "" if unknown
 	Pin        Pin         // label that only this revision's pods have; zero if unknown
 	Current    bool        // has the live template
@@ -70,7 +70,7 @@ type Revision struct {
 	Created    time.Time   // in whole seconds
 	Desired    int         // a ReplicaSet's spec.replicas; other kinds: how many pods should have the revision
 	Late       bool        // ReplicaSets: the controller has not seen spec.replicas, and may add pods
-	Pods       int         // without terminating and finished pods
+	Pods       int         // number of pods, without terminating and finished pods
 	ReadySince []time.Time // when each Ready pod among Pods became Ready, oldest first
 	Available  int         // ReplicaSets: status.availableReplicas
 	Problem    string      // main reason why a pod is not Ready or cannot be created, or ""

@@ -63,8 +63,8 @@ var PartitionedKinds = []Partitioned{
 			Available: "status.numberAvailable", UpdateRevision: "status.daemonSetHash"}},
 }
 
-// FindPartitioned finds a kind in more and in the built-in kinds. If only other apiVersions of the kind exist, instead
-// lists these.
+// FindPartitioned finds a kind in the list more or in the built-in kinds. If only other apiVersions of the kind exist,
+// instead lists these.
 func FindPartitioned(more []Partitioned, apiVersion, kind string) (p *Partitioned, instead []string) {
 	group := Object{"apiVersion": apiVersion}.Ref().Group
 	for _, p := range slices.Concat(more, PartitionedKinds) {

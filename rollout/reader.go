@@ -16,7 +16,7 @@ import (
 
 // Reader reads one document strictly into structs. See Field for tags.
 type Reader struct {
-	Argo     bool          // of Argo Rollouts
+	Argo     bool          // the document is of Argo Rollouts
 	Hide     bool          // messages leave out the document's texts, which may be credentials
 	Err      *InvalidError // first error, with others in Also; or nil
 	Partial  bool          // a field is unknown, missing or of the wrong type

@@ -13,7 +13,8 @@ type Sequential struct {
 	Since  time.Time `json:"since"`              // when the counts begin: at the present weight, or later
 	Canary int       `json:"canary" large:"yes"` // all requests to the new version
 	Stable int       `json:"stable" large:"yes"` // all requests to the stable version
-	// Past has stable's bad and all requests at earlier weights; nil without a margin (Compare.MaxIncrease).
+	// Past has stable's bad requests and all its requests at earlier weights; nil without a margin
+	// (Compare.MaxIncrease).
 	Past []int `json:"past,omitempty" large:"yes"`
 	// Last has both versions' requests in the last look that counted.
 	Last  []int  `json:"last,omitempty" large:"yes"`

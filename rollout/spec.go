@@ -53,7 +53,7 @@ type Canary struct {
 	DynamicStableScale         bool           `json:"dynamicStableScale"` // stable pods decrease with their traffic share
 	Rebalance                  bool           `json:"rebalance" own:""`   // StatefulSets: evict surplus new pods
 	NodeOrder                  []NodeSelector `json:"nodeOrder" own:""`   // DaemonSets: order in which nodes update
-	MinPodsPerReplicaSet       int            // minimum of each version with pods; 0 or 1: none
+	MinPodsPerReplicaSet       int            // least pods of a version that has pods; 0 or 1: no minimum
 	AbortScaleDownDelaySeconds int            // with Surge: seconds that canary pods stay after all traffic is on stable
 	ScaleDownDelaySeconds      int            // with Surge and Services: seconds that old pods stay after promotion
 	// how many of a step's new pods must be available; nil: all
@@ -109,7 +109,7 @@ type Step struct {
 
 	Analysis   *Analysis
 	Experiment *Experiment
-	Route      *ManagedRoute // for setHeaderRoute, setMirrorRoute and match; no Matches: removes the route
+	Route      *ManagedRoute // for setHeaderRoute, setMirrorRoute and match; without Matches, the step removes the route
 }
 
 // Pause waits for a duration, a schedule's next match or, with neither, a promotion.

@@ -53,10 +53,10 @@ type State struct {
 	Stable     *Release      `json:"stable,omitempty" serial:"yes"`   // the newest version that became stable
 	Draining   *Draining     `json:"former,omitempty" serial:"yes"`   // the version before Stable, while its pods still run
 	Release    *Release      `json:"release,omitempty" serial:"yes"`
-	Progress   []Progress    `json:"progress,omitempty" serial:"yes"` // for each changed workload of Release
+	Progress   []Progress    `json:"progress,omitempty" serial:"yes"` // one for each changed workload of Release
 	Analyses   []AnalysisRun `json:"analyses,omitempty" serial:"yes"` // runs for Release, Stable or the last rejected release
 	Rollback   *Rollback     `json:"retreat,omitempty" serial:"yes"`  // set only while Aborting
-	Watch      *Watch        `json:"watch,omitempty" serial:"yes"`    // of Stable, after its release; set only while Healthy
+	Watch      *Watch        `json:"watch,omitempty" serial:"yes"`    // the watch of Stable; set only while Healthy
 	Rejected   []Rejection   `json:"rejected,omitempty" serial:"yes"` // rejected versions, newest first, at most MaxHistory
 	Verified   []Hash        `json:"verified,omitempty" serial:"yes"` // versions once stable, newest first, at most MaxHistory
 	Adopts     Hash          `json:"adopts,omitempty" serial:"yes"`   // version to adopt from another controller

@@ -22,7 +22,7 @@ type Traffic struct {
 // Router is a router of trafficRouting, with object names from Kustomize's output.
 type Router struct {
 	Kind   string // as in package traffic: gatewayAPI, nginx, istio …
-	Config any    // of a type in package traffic; immutable
+	Config any    // has a type of package traffic; immutable
 }
 
 // Sticky configures a cookie that keeps users on the canary after its first answer.
@@ -75,8 +75,8 @@ type StringMatch struct {
 // HeaderModifier changes requests' headers, as the Gateway API's HTTPHeaderFilter.
 type HeaderModifier struct {
 	_      any      `some:"give set, add or remove"`
-	Set    []Header `json:"set,omitempty" max:"16"` // replaces
-	Add    []Header `json:"add,omitempty" max:"16"` // adds a value
+	Set    []Header `json:"set,omitempty" max:"16"` // replaces a header's values
+	Add    []Header `json:"add,omitempty" max:"16"` // adds a value to a header
 	Remove []string `json:"remove,omitempty" max:"16" is:"header"`
 }
 
@@ -95,7 +95,7 @@ type Header struct {
 // Routing is a release's newest weight and routes.
 type Routing struct {
 	Step   int       `json:"step"`             // step whose routes are in force
-	Weight int       `json:"weight"`           // the new version's, out of Traffic.MaxWeight
+	Weight int       `json:"weight"`           // the new version's weight, out of Traffic.MaxWeight
 	At     time.Time `json:"at"`               // start of the routes; all proxies know these after Traffic.Settle
 	Shares bool      `json:"shares,omitempty"` // pods of the step's experiment get their templates' weights
 }

@@ -174,7 +174,7 @@ func ShortSpan(d time.Duration) string {
 	return text
 }
 
-// When returns Until as a sentence's end, or "" if unknown.
+// When returns Until as the end of a sentence, or "" if unknown.
 func (s Shut) When() string {
 	switch {
 	case s.Until.IsZero():

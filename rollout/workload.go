@@ -108,7 +108,7 @@ const (
 	LabelExperiment = "gitrollout.dev/experiment"
 	// on pods: metadata that gitrollout gave by role (Spec.StableMetadata)
 	AnnotationRole = "gitrollout.dev/role-metadata"
-	// AnnotationSealed marks Secrets of a render with encrypted values, which gitrollout does not apply.
+	// AnnotationSealed marks a rendered Secret with encrypted values. gitrollout does not apply such a Secret.
 	AnnotationSealed = "gitrollout.dev/sealed"
 
 	AnnotationPrune = "gitrollout.dev/prune" // by users: "disabled" prevents deletion
@@ -117,9 +117,10 @@ const (
 	// AnnotationDecryption is set by users. With "none", gitrollout applies the object encrypted, for another tool.
 	AnnotationDecryption = "gitrollout.dev/decryption"
 
-	// LabelPodHash is the Deployment controller's (apps/v1 DefaultDeploymentUniqueLabelKey). gitrollout never computes
-	// its value.
+	// LabelPodHash is a label of the Deployment controller (apps/v1 DefaultDeploymentUniqueLabelKey). gitrollout never
+	// computes its value.
 	LabelPodHash = "pod-template-hash"
-	// LabelRevision is the ControllerRevision's name on a StatefulSet's pods, and its end on a DaemonSet's.
+	// LabelRevision has the ControllerRevision's name on a StatefulSet's pods, and the end of this name on a
+	// DaemonSet's pods.
 	LabelRevision = "controller-revision-hash"
 )

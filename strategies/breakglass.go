@@ -74,7 +74,8 @@ func FinishedRequests(in Input) (spent []AbortRequest) {
 	return spent
 }
 
-// RequestWarnings returns a warning for each request: its record is not in Git yet, or the request has no effect.
+// RequestWarnings returns a warning for each request: the rollback is not recorded in Git yet, or the request has no
+// effect.
 func RequestWarnings(in Input) (warnings []string) {
 	in.State = workloads.Reopened(in.State)
 	spent := FinishedRequests(in)

@@ -47,7 +47,7 @@ func lastReady(since time.Time, r rollout.Revision) time.Time {
 	return since
 }
 
-// peakOf returns the largest number of new pods that were ready together, and when. A pod that becomes ready again
+// peakOf returns the largest number of new pods that were ready together, and the time. A pod that becomes ready again
 // makes no new peak.
 func peakOf(m workloads.Staged, since time.Time) rollout.Peak {
 	now := rollout.Peak{Ready: m.Fresh.Ready(), At: lastReady(since, m.Fresh)}

@@ -31,8 +31,8 @@ func mayShare(m workloads.Staged) bool {
 	return is && w.Weight("") > 0 && m.Available != nil && m.Routing != nil
 }
 
-// endShares ends the requests to experiments. It waits until routers accept the new routes, unless a router refuses its
-// objects, and until proxies know the routes.
+// endShares ends the requests to experiments. It waits until routers accept and proxies know the new routes. If a
+// router refuses its objects, it waits only for proxies.
 func endShares(in Input, m workloads.Staged) verdict {
 	switch v := gateRouters(in, m); {
 	case !mayShare(m) || m.Routed == nil:

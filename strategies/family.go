@@ -41,7 +41,7 @@ func familyOf(all []rollout.Metric, m rollout.Metric) analysis.Family {
 	return f
 }
 
-// weighed adds a measurement to the evidence, and fails the metric if the evidence of all runs suffices.
+// weighed adds a measurement to the evidence. It fails the metric if the evidence of all runs reaches the limit.
 func weighed(
 	f analysis.Family, runs []rollout.AnalysisRun, m rollout.Metric, got Measured,
 ) (rollout.Measurement, *rollout.Sequential) {

@@ -20,7 +20,7 @@ const (
 	takenFor       = 10 * time.Second // another manager that undoes applies does so within this time
 )
 
-// Health holds since when an app and its objects are healthy or unhealthy, as one process observes.
+// Health holds since when an app and its objects are healthy or unhealthy, as this process observed.
 type Health struct {
 	HealthySince time.Time // zero if unhealthy
 	Unhealthy    map[rollout.Ref]Unhealthy

@@ -178,7 +178,7 @@ func tryOf(in Input, release rollout.Release) hook.Release {
 }
 
 // interrupted is the message of an interrupted Job. The Job is deleted only when the newer release's hook begins,
-// because it would be created again before.
+// because gitrollout would create an earlier deleted Job again.
 const interrupted = "deleted for a newer release"
 
 // IsLeftToHook reports whether an object, such as a hook's ConfigMap, must stay for the running Job.

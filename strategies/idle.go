@@ -102,8 +102,8 @@ func unstaged(in Input) map[rollout.Workload]rollout.Hash {
 	return templates
 }
 
-// unsettled returns why a workload would skip steps. In this case, one commit adds its first document and a new
-// version, while the previous version is unknown or not on all pods. A return to a version that still has pods is
+// unsettled returns why a workload would skip steps. In this case, one commit adds the workload's first document and a
+// new version, while the previous version is unknown or not on all pods. A return to a version that still has pods is
 // allowed.
 func unsettled(in Input) (why string, is bool) {
 	if in.Source == nil {

@@ -116,7 +116,7 @@ func stagedIn(in Input) []workloads.Staged {
 }
 
 // releaseSpecs returns the specs of the release in flight: from the head or, if the head has another version or lacks a
-// workload, from source.
+// document, from source.
 func releaseSpecs(in Input) []rollout.Spec {
 	isLost := func(p rollout.Progress) bool { _, has := in.Head.Render.Spec(p.Workload); return !has }
 	switch {

@@ -203,8 +203,8 @@ func settling(in Input) time.Duration {
 		specs = r.Specs
 	}
 	for _, m := range workloads.All(in.State, specs, in.Observed, in.plans) {
-		// New pods need not stay with dynamicStableScale, because the users' Service selects all pods. They need not
-		// stay in place, because the new version's Service now selects stable pods.
+		// New pods need not stay with dynamicStableScale, because the users' Service selects all pods. Nor need they
+		// stay with in-place scaling, because the new version's Service now selects stable pods.
 		if m.Routed != nil && m.Routing != nil && !m.IsDynamic() && !m.SharesPods() {
 			longest = max(longest, m.Routing.Settle)
 		}

@@ -99,9 +99,9 @@ func changeOf(m workloads.Staged, in Input) change {
 	return c
 }
 
-// keepsOldList reports whether a release keeps the source's steps. After a move of all users, it keeps these to its
-// end, because head's steps without a switch would send users to all pods. If the head changes an experiment, requests
-// to the experiment end first (unshares).
+// keepsOldList reports whether a release keeps the source's steps. After a move of all users, it keeps these if the
+// head's steps lack a switch, because users would return to all pods. If the head changes an experiment, requests to
+// the experiment end first (unshares).
 func keepsOldList(in Input) (keeps, unshares bool) {
 	s, source := in.State, in.Source
 	if source == nil || source.Digest == in.Head.Render.Digest || s.Phase == rollout.Aborting ||

@@ -37,7 +37,7 @@ type moment struct {
 	first       bool // only in a first deployment
 	later       bool // only after a first deployment
 	left        bool // selects no time; a hook with only such words is left out
-	never       bool // words beside this word have no effect
+	never       bool // other words of the annotation have no effect
 	unsupported string
 }
 

@@ -7,8 +7,8 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// Needs returns the objects to apply before a hook's Job: objects that the Job references and had lacks, and hooks of
-// the same time that are no Jobs.
+// Needs returns the objects to apply before a hook's Job: hooks of the same time that are no Jobs, and objects that the
+// Job references, except objects in had.
 func Needs(
 	h Hook, when rollout.HookWhen, r Release, objects []rollout.Object, had map[rollout.Ref]rollout.Object,
 ) (needs []rollout.Object) {
@@ -34,12 +34,12 @@ func Named(h Hook, objects []rollout.Object) []rollout.Object {
 	return slices.DeleteFunc(slices.Clone(objects), func(o rollout.Object) bool { return !named[o.Ref()] })
 }
 
-// GoesWith reports whether a hook object for the time is no Job, and is applied before Jobs.
+// GoesWith reports whether an object is a hook of the time that is no Job. Such an object is applied before Jobs.
 func GoesWith(o rollout.Object, when rollout.HookWhen, r Release) bool {
 	return !isJob(o) && len(At([]rollout.Object{o}, when, r)) > 0
 }
 
-// fields maps a pod spec's field to the kind and the field with its name.
+// fields maps a field of a pod spec to a kind, and to the field below that names the object.
 var fields = map[string][2]string{
 	"configMap": {"ConfigMap", "name"}, "configMapRef": {"ConfigMap", "name"}, "configMapKeyRef": {"ConfigMap", "name"},
 	"secretRef": {"Secret", "name"}, "secretKeyRef": {"Secret", "name"},

@@ -62,7 +62,7 @@ type shared struct {
 	rejected         []string    // apps that rejected the file, sorted
 }
 
-// Find returns the change that an app waits for, or nil if each changed file has at most "over" readers.
+// Find returns the change that an app waits for, or nil if each changed file has at most settings.Over readers.
 func Find(settings rollout.SharedChanges, w World, app Member) (c *Change, err error) {
 	c = &Change{settings: settings, files: map[string]*shared{}, ranks: map[string][]place{}}
 	waiting := map[string]*Member{}
@@ -169,7 +169,7 @@ func (c *Change) rank(w World, waiting map[string]*Member) {
 
 // Entry says whether an app may take a shared change.
 type Entry struct {
-	rollout.Place // of a shared file that the app waits for or, if Open, of any shared file
+	rollout.Place // place in a change of a file that the app waits for or, if Open, of any shared file
 	Open          bool
 	Waits         string    // the condition, for users; "" if Open
 	Hold          string    // Waits without details that change, for the record

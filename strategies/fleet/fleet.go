@@ -47,8 +47,9 @@ type Choice struct {
 	Waits  string // for users; "" if the app may follow
 	Hold   string // Waits without details that change, for the record
 	Note   string // for users, or ""
-	// Proposes lists the clusters of the approval to propose. It is set if only an approval is missing, and no other
-	// cluster proposes the approval. It omits the stage's clusters before this cluster, which may have newer approvals.
+	// Proposes lists the clusters for which to propose an approval. It is set if only an approval is missing, and no
+	// other cluster proposes the approval. It omits the stage's clusters before this cluster, which may have newer
+	// approvals.
 	Proposes []string
 }
 

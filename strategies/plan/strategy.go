@@ -127,7 +127,7 @@ func Compile(spec rollout.Spec) *Compiled {
 	return &p
 }
 
-// Names returns the stages' names, which "through: NAME" may have.
+// Names returns the stages' names, as users write in "through: NAME".
 func (p *Compiled) Names() []string {
 	return rollout.Mapped(p.Stages, func(s Stage) string { return s.Name })
 }

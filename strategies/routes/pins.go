@@ -93,8 +93,8 @@ var sharedRows = slices.Concat([]pinRow{
 	{at: []trafficPhase{shared}, main: allPods, side: freshPin},
 }, routedRows)
 
-// Pins returns the label that each Service of a workload in a release selects. The label is zero for all pods, and
-// without a ReplicaSet.
+// Pins returns the label that each Service of a workload in a release selects. A zero label means all pods, or no
+// ReplicaSet.
 func Pins(s rollout.State, v workloads.View) map[rollout.Ref]rollout.Pin {
 	pins := map[rollout.Ref]rollout.Pin{}
 	if s.Stable == nil {

@@ -118,7 +118,7 @@ func LimitsOf(m Staged, v View) (Limits, bool) {
 
 // HasStrangers reports whether a workload has pods of neither version. A manual edit may create a second ReplicaSet
 // with the new version's hash. The older ReplicaSet's pods are no strangers if its revision number is higher and the
-// newer ReplicaSet has no pods. For ordered kinds, only pods below the partition count.
+// newer ReplicaSet has no pods. For ordered kinds, only pods below the partition can be strangers.
 func (m Staged) HasStrangers(want plan.Counts) bool {
 	isBelow := func(p rollout.Pod) bool { return ordinal(p) < m.Live.First+m.N-want.Canary }
 	return slices.ContainsFunc(m.Live.Revisions, func(r rollout.Revision) bool {

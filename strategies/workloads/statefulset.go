@@ -132,8 +132,8 @@ func (statefulSet) evict(in Evicting, w rollout.Workload, live rollout.ObservedW
 	return evictInOrder(in, w, live)
 }
 
-// evictInOrder returns the unready pod of an older version with the highest ordinal. With OrderedReady, the controller
-// replaces no pod while another is not ready (kubernetes#67250).
+// evictInOrder returns the unready pod with an older version that has the highest ordinal. With OrderedReady, the
+// controller replaces no pod while another is not ready (kubernetes#67250).
 //
 // In a rollback, and at a step without new pods, this pod has the release's version. Its eviction waits until the
 // workload has the stable template, because the pod would otherwise return unchanged. Other steps evict only pods that
@@ -150,7 +150,7 @@ func evictInOrder(in Evicting, w rollout.Workload, live rollout.ObservedWorkload
 	return nil
 }
 
-// stuck returns the unready pod with the highest ordinal that lacks the current template. It returns none while a pod
+// stuck returns the unready pod without the current template that has the highest ordinal. It returns none while a pod
 // terminates.
 func stuck(w rollout.Workload, live rollout.ObservedWorkload) (one []Eviction) {
 	for _, r := range live.Revisions {
@@ -166,8 +166,8 @@ func stuck(w rollout.Workload, live rollout.ObservedWorkload) (one []Eviction) {
 	return one
 }
 
-// above returns the new pod below the partition that "rebalance" evicts: the lowest ordinal of unready pods or, without
-// unready pods, of ready pods.
+// above returns the new pod below the partition that "rebalance" evicts. It is the unready pod with the lowest ordinal
+// or, without unready pods, the ready pod with the lowest.
 func above(in Evicting, spec rollout.Spec, live rollout.ObservedWorkload) (one []Eviction) {
 	serving := 0
 	for _, r := range live.Revisions {
@@ -194,7 +194,7 @@ func isOrdered(spec rollout.Spec) bool {
 	return kindFor(spec.Workload, spec) == (statefulSet{}) || spec.Partition != nil && spec.Partition.Ordered
 }
 
-// StandsStill returns why a workload may never get all new pods, or "". Its controller has not seen the object, or
+// StandsStill returns why a workload may never get all new pods, or "". The controller has not seen the object, or
 // waits for an old pod that only a user may delete.
 func StandsStill(spec rollout.Spec, live rollout.ObservedWorkload, exists bool) string {
 	w := spec.Workload
