@@ -33,7 +33,7 @@ type AutoRevert string
 
 const (
 	AutoRevertPropose AutoRevert = "propose" // push a reverting branch, and open a pull request
-	AutoRevertPush    AutoRevert = "push"    // push a revert to the users' branch, or propose a revert that undoes more changes
+	AutoRevertPush    AutoRevert = "push"    // push to the users' branch; propose a revert that undoes more changes
 	AutoRevertOff     AutoRevert = "off"     // do nothing
 )
 

@@ -52,7 +52,7 @@ type ObservedWorkload struct {
 	Available  int        // status.availableReplicas
 	Surge      int        // Deployments: how many pods more than Replicas the live strategy allows
 	First      int        // ordered kinds: lowest ordinal of a pod
-	Floor      int        // ordered kinds: lowest ordinal with the newest template; other kinds: how many pods keep the old template
+	Floor      int        // ordered kinds: lowest ordinal with the newest template; others: how many pods keep the old one
 	Unordered  bool       // Kruise's StatefulSets: pods from Floor may keep the old template
 	Strays     int        // nodes that should have no pod but keep one, for example after a NoSchedule taint
 	Room       bool       // StatefulSets: the live object has maxUnavailable, so the API server knows it

@@ -151,7 +151,7 @@ const (
 	HeldRolledBack     HeldReason = "StateRolledBack"   // the state file is older than LabelSerial in the cluster
 	HeldClosed         HeldReason = "ReleasesClosed"    // a window, a freeze or a user's hold delays the release
 	HeldCohort         HeldReason = "WaitsForCohort"    // a change that many apps share has not reached this app
-	HeldShared         HeldReason = "ChangeStopped"     // only a user can let more apps take a change, and this app is next
+	HeldShared         HeldReason = "ChangeStopped"     // only a user can let more apps take a change; this app is next
 	HeldStage          HeldReason = "Stage"             // the stage before has not proven the change
 	HeldFleet          HeldReason = "Fleet"             // fleet.yaml is unusable, so the order of clusters is unknown
 	HeldHook           HeldReason = "HookRuns"          // a hook's Job must end before the release begins
