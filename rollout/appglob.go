@@ -174,7 +174,7 @@ func parseGlob(file, field string, raw appGlobFile) (*AppGlob, error) {
 func IsGlob(p string) bool { return strings.ContainsAny(p, `*?[\`) }
 
 // App returns the app in a matching folder. Its name is Name or, without Name, the last folder. If Path has wildcards,
-// the name is the folders at the wildcards, joined by "-". An invalid name is an InvalidError.
+// the name is the folders at the wildcards, joined by "-".
 func (g AppGlob) App(dir string) (App, error) {
 	name := cmp.Or(g.Name, path.Base(dir))
 	if IsGlob(g.Path) {

@@ -72,7 +72,7 @@ type Update struct {
 	Message string
 	When    time.Time // time of author and committer, in whole seconds
 	Author  Identity  // also committer; default: git.Options.Identity
-	Delete  bool      // remove the branch
+	Delete  bool
 }
 
 // Merge has the edits that merge a commit into a target: contents by path, nil for a deleted file. Clean means that the
@@ -97,7 +97,7 @@ const OwnBranches = "gitrollout/"
 // Trailers of state commits.
 const (
 	TrailerCluster = "Gitrollout-Cluster"
-	TrailerEpoch   = "Gitrollout-Epoch"   // epoch of the committing process
+	TrailerEpoch   = "Gitrollout-Epoch"
 	TrailerSource  = "Gitrollout-Source"  // commit of the users' branch
 	TrailerApp     = "Gitrollout-App"     // an app's name and state; one for each app
 	TrailerArchive = "Gitrollout-Archive" // the head before a compaction

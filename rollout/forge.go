@@ -14,9 +14,8 @@ type Forge struct {
 	// URL is the forge's address in a browser, without final slash.
 	URL string `json:"url" like:"url"`
 	// Repository is owner/name, or group/subgroup/name on GitLab.
-	Repository string `json:"repository"`
-	// Labels are labels of pull requests.
-	Labels []string `json:"labels" max:"10" fix:"leave some out"`
+	Repository string   `json:"repository"`
+	Labels     []string `json:"labels" max:"10" fix:"leave some out"`
 	// Reviewers are users, or teams as org/team.
 	Reviewers []string `json:"reviewers" max:"10" fix:"leave some out"`
 }

@@ -47,8 +47,8 @@ type HookRun struct {
 
 // JobState is the observed state of a Job.
 type JobState struct {
-	Complete bool   // condition Complete
-	Failed   bool   // condition Failed
+	Complete bool
+	Failed   bool
 	Gone     bool   // created before, and no longer exists
 	Refused  bool   // invalid for the API server: a retry is useless
 	Stuck    string // why the Job cannot be created or its container cannot start, or ""

@@ -92,7 +92,7 @@ type BlueGreen struct {
 	AbortScaleDownDelaySeconds int    `json:"abortScaleDownDelaySeconds" default:"30"` // 0: at once
 
 	PrePromotion  *Analysis
-	PostPromotion *Analysis // after the switch
+	PostPromotion *Analysis
 	Watch         *Analysis `json:",omitempty"` // after the release
 }
 
@@ -129,7 +129,7 @@ const (
 	TimeoutPromote = "promote"
 )
 
-// CanaryScale sets the number of canary pods independently of the weight. Exactly one field is set.
+// CanaryScale sets the number of canary pods independently of the weight.
 type CanaryScale struct {
 	Replicas           *int `json:"replicas"`
 	Weight             *int `json:"weight" max:"100"`

@@ -138,10 +138,10 @@ type Held struct {
 type HeldReason string
 
 const (
-	HeldInvalidInput   HeldReason = "InvalidInput"      // the head is unreadable, or refused by the API server
-	HeldForbidden      HeldReason = "Forbidden"         // the configuration or API server forbids objects of the head
-	HeldUndecryptable  HeldReason = "Undecryptable"     // the app's keys cannot decrypt values in Git
-	HeldPolicy         HeldReason = "Policy"            // the cluster's policy forbids objects of the head
+	HeldInvalidInput   HeldReason = "InvalidInput" // the head is unreadable, or refused by the API server
+	HeldForbidden      HeldReason = "Forbidden"    // the configuration or API server forbids objects of the head
+	HeldUndecryptable  HeldReason = "Undecryptable"
+	HeldPolicy         HeldReason = "Policy"
 	HeldContested      HeldReason = "Contested"         // another app owns an object of the head
 	HeldRolloutRemoved HeldReason = "RolloutRemoved"    // Git removed a Rollout during its release
 	HeldRenamed        HeldReason = "Renamed"           // the head renames a staged workload: all pods would start at once

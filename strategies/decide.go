@@ -100,8 +100,8 @@ var adjustments = []func(in, given Input, d Decision) Decision{
 	withDraining, // makes a release stable once the release serves all users
 	withIgnored,  // depends on State.Release and State.Stable, which are final here
 	withHealth,
-	withWell,   // depends on State.Unhealthy, which is final here
-	withSoaked, // depends on State.Unhealthy, which is final here
+	withWell, // depends on State.Unhealthy, which is final here
+	withSoaked,
 	withRestart,
 	withHooks, // observes a running Job only if the state is unchanged
 	withMark,  // compares the final state with the recorded state

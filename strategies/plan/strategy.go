@@ -50,10 +50,10 @@ type Compiled struct {
 	AbortDelay time.Duration // how long new pods stay without requests after an abort
 	AtOnce     bool          // after an abort, new pods get requests until they stop, because the versions share a Service
 	Background *rollout.Analysis
-	OldRole    Role // role of the stable version
+	OldRole    Role
 	FreshRole  Role
 	Pins       Pins
-	key        string // cached digest
+	key        string
 }
 
 // Pins determines how a workload's two Services select pods.
@@ -122,7 +122,7 @@ func (known Cache) Of(spec rollout.Spec) *Compiled {
 // Compile returns a spec's plan, from the first matching strategy in Table.
 func Compile(spec rollout.Spec) *Compiled {
 	i := slices.IndexFunc(Table, func(s strategy) bool { return s.Compiles(spec) })
-	p := Table[i].Compile(spec) // every spec has a strategy
+	p := Table[i].Compile(spec)
 	p.Spec = spec
 	return &p
 }

@@ -51,8 +51,7 @@ func (daemonSet) evict(in Evicting, w rollout.Workload, live rollout.ObservedWor
 }
 
 // inNodeOrder sorts pods by the first selector that matches their node. Pods without a match come last. A digest of
-// release and node sorts equal pods, so that each release begins on another node. If broken is true, ready pods come
-// last.
+// release and node sorts equal pods, so that each release begins on another node.
 func inNodeOrder(pods []rollout.Pod, order []rollout.NodeSelector, in Evicting, broken bool) []rollout.Pod {
 	rank := func(p rollout.Pod) int {
 		if broken && p.Ready {

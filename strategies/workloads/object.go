@@ -175,7 +175,6 @@ func Asked(s rollout.State, spec rollout.Spec) *int {
 // rounded share. With n old and c new pods, no new pod starts while n+c grows by a factor below 1+1/2c:
 //
 //	n=4, c=2:  5, 6, 7, 9, 11, 14 …
-//	n=4, c=4:  4, until the new pods are gone
 func growth(m Staged) int {
 	n, c := m.Live.Replicas, m.Fresh.Desired
 	if !m.Live.Synced || m.Stable.Desired < n || c >= n {

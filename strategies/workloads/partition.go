@@ -35,7 +35,7 @@ func (p partitioned) Limits(m Staged, want plan.Counts, v View) (Limits, bool) {
 }
 
 // Hold writes the partition. With an autoscaler, it writes a percentage if allowed, so that the share of old pods
-// stays. At 66 %, 2 of 3 pods stay old, because the controller rounds up.
+// stays.
 func (p partitioned) Hold(o rollout.Object, f Limits) {
 	old := f.Replicas - f.Unavailable
 	var value any = int64(old)
