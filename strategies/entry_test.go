@@ -12,7 +12,7 @@ import (
 )
 
 // TestEntry checks an app with a shared change at the head. While the app waits, it stays at its commit and is held without an error. The
-// record does not change again, also if only the progress of other apps changes. Then the release begins, with the entry in the record.
+// record does not change again, even if the progress of other apps changes. Then the release begins, with the entry in the record.
 func TestEntry(t *testing.T) {
 	h := oneWeb(nil)
 	in := world(h)

@@ -73,7 +73,8 @@ func (l *hookLife) isMade(j strategies.HookJob) {
 }
 
 // isCommitted checks the hooks in a new state. Logs are bounded, and only the newest run of a hook has a log. One hook runs at a time, and
-// each result comes from a Job. A release begins once its before hooks have succeeded, and becomes stable once its after hooks have.
+// each result comes from a Job. A release begins once its "before" hooks have succeeded, and becomes stable once its "after" hooks have
+// succeeded.
 func (l *hookLife) isCommitted(was, is rollout.State, subject string) {
 	running, logged := 0, map[string]bool{}
 	for _, r := range slices.Backward(is.Hooks) {

@@ -195,7 +195,7 @@ func TestElapsedSince(t *testing.T) {
 }
 
 // TestClockThatWasAhead checks measurements after a clock was a day ahead and was set back. Measurements go on at the interval, for a
-// period that does not begin in the future. The clock was ahead at a measurement, or at the start of a window, of the run or of the step.
+// period that does not begin in the future. The clock was ahead at a measurement, or at the start of a window, a run or a step.
 func TestClockThatWasAhead(t *testing.T) {
 	const ahead = 24 * time.Hour
 	answer := func(m strategies.Measure, now time.Time, lacks bool) strategies.Result {

@@ -207,7 +207,7 @@ func TestOrder(t *testing.T) {
 	}
 }
 
-// TestUnshared checks that an app does not wait for a file with at most "over" readers.
+// TestUnshared checks that an app does not wait for a file with at most settings.Over readers.
 func TestUnshared(t *testing.T) {
 	f := world(10)
 	if c := f.find(t, "app000"); c != nil {
