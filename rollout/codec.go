@@ -136,7 +136,7 @@ func ParseState(file string, data []byte) (*State, error) {
 	return s, nil
 }
 
-// ParseEditedState reads a state file like ParseState, but does not check the seal.
+// ParseEditedState is like ParseState, but does not check the seal.
 func ParseEditedState(file string, data []byte) (*State, error) {
 	s, err := decode[State](file, "RolloutState", data)
 	if err != nil {

@@ -173,7 +173,7 @@ func (s Spec) Unavailable(live ObservedWorkload, n int) int {
 	return s.MaxUnavailable.RoundDown(n)
 }
 
-// Partitioneds returns the staged workloads' kinds with a partition. The first description of a kind counts.
+// Partitioneds returns the staged workloads' kinds with a partition.
 func Partitioneds(renders ...*Render) []Partitioned {
 	found := map[Ref]Partitioned{}
 	for _, r := range renders {

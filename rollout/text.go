@@ -65,7 +65,7 @@ func characters(text string) string {
 	}, text)
 }
 
-// Tail returns the last lines within a number of bytes. If the last line is longer, it returns the end of this line.
+// Tail returns the last lines within a number of bytes.
 func Tail(text string, most int) string {
 	var lines []string
 	for _, line := range slices.Backward(strings.Split(text, "\n")) {

@@ -208,8 +208,7 @@ func gateWindow(in Input, m workloads.Staged) verdict {
 
 func waitText(s rollout.Shut) string { return s.Cause() + s.When() }
 
-// waitForWindow keeps an app at its commit while the calendar or a hold delays the head's release. The message has the
-// calendar's opening time, if known.
+// waitForWindow keeps an app at its commit while the calendar or a hold delays the head's release.
 func waitForWindow(in Input, what string) (Decision, bool) {
 	shut, is := in.Calendar.ShutAt(in.Now)
 	by := keptBack(in)

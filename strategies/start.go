@@ -220,7 +220,7 @@ func remember(list []rollout.Hash, h rollout.Hash) []rollout.Hash {
 }
 
 // StartOver returns a state for a new cluster without workloads. The app first rolls back to stable, and then releases
-// Git's version from its first step. Without a stable version, StartOver returns false.
+// Git's version from its first step.
 func StartOver(s rollout.State, now time.Time) (rollout.State, bool) {
 	if s.Stable == nil {
 		return rollout.State{}, false

@@ -144,8 +144,7 @@ func waitForTime(w plan.TimerWait, in Input, m workloads.Staged) verdict {
 	return waitUntil(in, m, due)
 }
 
-// recordedSoon is the longest push after which a timed pause keeps its start. After a longer push, the pause starts
-// anew.
+// recordedSoon is the longest push after which a timed pause keeps its start.
 const recordedSoon = 5 * time.Second
 
 // sinceHanded returns the next stage's start: now, or the earlier start in a decision whose push has not finished.

@@ -26,7 +26,7 @@ func watchedIn(s rollout.State) *rollout.Release {
 	return nil
 }
 
-// unwatched returns the input as if the watched release were still promoting. It returns false without a watch.
+// unwatched returns the input as if the watched release were still promoting.
 func unwatched(in Input) (Input, bool) {
 	s, w := &in.State, in.State.Watch
 	release := watchedIn(*s)

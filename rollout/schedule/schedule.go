@@ -93,7 +93,6 @@ func (s *Schedule) Next(after time.Time) time.Time {
 	}
 }
 
-// stretch returns the UTC offset at t, and its next change (zero: never).
 func (s *Schedule) stretch(t time.Time) (distance time.Duration, end time.Time) {
 	_, seconds := t.In(s.zone).Zone()
 	for end = t; end.Before(t.AddDate(11, 0, 0)); {

@@ -8,7 +8,7 @@ type Index struct {
 	readers map[string][]string // by file
 }
 
-// Set replaces an app's files, which must be sorted, and reports whether they differ. An app without files is removed.
+// Set replaces an app's files, which must be sorted, and reports whether they differ.
 func (x *Index) Set(app string, files []string) (changed bool) {
 	was := x.files[app]
 	if slices.Equal(was, files) {

@@ -206,8 +206,7 @@ func (p Place) limit(w World, c *Choice, now time.Time) error {
 	return err
 }
 
-// done counts the clusters that are done with a commit or lack the app. It also returns the first cluster that is not
-// done.
+// done counts the clusters that are done with a commit or lack the app.
 func (p Place) done(w World, clusters []string, commit string, now time.Time) (
 	n int, first proof, at string, err error,
 ) {

@@ -135,7 +135,7 @@ type pinning struct {
 	view  workloads.View
 }
 
-// Pinned returns the labels that a workload's two Services select. A zero label selects all pods.
+// Pinned returns the labels that a workload's two Services select.
 func Pinned(of workloads.Staged, s rollout.State, v workloads.View) (main, side rollout.Pin) {
 	m := pinning{of, s, v}
 	// A manual image change creates a second ReplicaSet of the new version. It is used if the first has no ready pods.

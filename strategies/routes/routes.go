@@ -101,9 +101,8 @@ func sharesOf(s rollout.State, m workloads.Staged, v workloads.View) map[string]
 	return shares
 }
 
-// Within returns the weight that ready new pods can serve, so that missing new pods do not raise the load of others.
-// For example, weight 50 is planned for 5 new and 10 stable pods. 4 ready new pods get 4/5 of the planned requests:
-// 40/(40+50) = 44 of 100.
+// Within returns the weight that ready new pods can serve, so that missing new pods do not raise the load of others. If
+// 4 of 5 new pods are ready beside all stable pods, weight 50 becomes 40/(40+50) = 44 of 100.
 func Within(weight, full int, want plan.Counts, canary, stable int) int {
 	if canary == 0 {
 		return 0

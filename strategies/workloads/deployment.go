@@ -104,8 +104,7 @@ func exactly(pods, percent int, resolve func(rollout.Amount) int) any {
 //
 // The controller would then remove all new pods if stable pods counted as available. So gitrollout first applies the
 // stable template with paused limits (Limits.still), until no stable pod counts as available. If all N new pods are
-// available, gitrollout removes one first, because N new pods look like a complete release. If only some are available,
-// as after a manual change, no pod moves.
+// available, gitrollout removes one first, because N new pods look like a complete release.
 func (deployment) Limits(m Staged, want plan.Counts, v View) (Limits, bool) {
 	surge := m.Spec.MaxSurge.RoundUp(m.N)
 	counted, all := m.Fresh.Available > 0, m.Fresh.Desired >= m.N

@@ -79,7 +79,6 @@ func (m Staged) Kind() kind { return kindFor(m.Workload, m.Spec) }
 
 type inTurn struct{}
 
-// Reached adds surplus new pods, for example after a scale-up, because the controller keeps these.
 func (inTurn) Reached(m Staged, want plan.Counts) plan.Counts {
 	if want.Canary == 0 || m.Fresh.Desired <= want.Canary || m.IsTakenForAll() {
 		return want
