@@ -133,10 +133,7 @@ func (l *poller) readHistory(ctx context.Context, v *gitView) (any bool, failed 
 		}
 		l.blame.setHistory(app, v, line)
 		l.renders.setHistory(app, v.branch.Tree, line, err == nil && requests[app] != "")
-		if err != nil {
-			line = nil
-		}
-		l.stages.setLine(v, requests[app], line)
+		l.stages.setLine(v, requests[app], line, err)
 		l.fetcher.follow(line)
 	}
 	return len(requests) > 0, failed

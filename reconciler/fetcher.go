@@ -19,7 +19,6 @@ type fetcher struct {
 
 	mu    sync.Mutex
 	wants map[string][]job  // by missing commit
-	asked map[string]bool   // commits whose fetch has started
 	ours  map[string]bool   // commits that are or were on the users' branch
 	gone  map[string]string // why commits are unavailable, until the next fetch
 }
@@ -47,17 +46,10 @@ func (f *fetcher) tree(commit string, jobs ...job) (Snapshot, error) {
 	return nil, fmt.Errorf("commit %s %w", rollout.ShortID(commit), source.ErrNotReady)
 }
 
-func (f *fetcher) missing() (commits []string) {
+func (f *fetcher) missing() []string {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	for commit := range f.wants {
-		if !f.asked[commit] {
-			f.asked[commit] = true
-			commits = append(commits, commit)
-		}
-	}
-	slices.Sort(commits)
-	return commits
+	return sortedKeys(f.wants)
 }
 
 // brought handles a fetch. The server lacks the commits in gone, and the users' branch lacks the commits in outside.
@@ -68,7 +60,6 @@ func (f *fetcher) brought(commits, gone, outside []string, err error) {
 	for _, commit := range commits {
 		jobs := f.wants[commit]
 		delete(f.wants, commit)
-		delete(f.asked, commit)
 		if err != nil {
 			continue
 		}

@@ -112,10 +112,10 @@ func New(o Options) *Reconciler {
 	blame := &blame{reader: reader, wanted: r.want, unblamed: map[string]string{}, authors: map[string]authorship{}}
 	fetcher := &fetcher{
 		Options: &r.Options, queue: queue, touch: r.touch, wanted: r.want,
-		wants: map[string][]job{}, asked: map[string]bool{}, ours: map[string]bool{}, gone: map[string]string{},
+		wants: map[string][]job{}, ours: map[string]bool{}, gone: map[string]string{},
 	}
 	renders := &renderCache{
-		Options: &r.Options, reader: reader, states: states, blame: blame, panics: r.errorLog.ofPanic,
+		Options: &r.Options, reader: reader, states: states, blame: blame, log: &r.errorLog,
 		fetcher: fetcher, queue: queue, touch: r.touch,
 		heads: map[string]*headRender{}, at: map[string][]built{}, named: map[rollout.Ref][]string{},
 		failed: map[string]bool{},

@@ -21,7 +21,7 @@ type renderCache struct {
 	reader  *source.Reader
 	states  *stateStore
 	blame   *blame
-	panics  func(app string, problem any, stack []byte)
+	log     *errorLog
 	fetcher *fetcher
 	queue   *renderQueue
 	touch   func(app string)
@@ -30,7 +30,7 @@ type renderCache struct {
 	heads  map[string]*headRender
 	at     map[string][]built       // by app, most recently used first
 	named  map[rollout.Ref][]string // apps whose heads have the object
-	failed map[string]bool          // apps with a failed render, until retry
+	failed map[string]bool          // apps with a failed render, or a render without a key, until retry
 	index  cohort.Index             // files of the newest renders that succeeded
 	made   int                      // number of renders, heads, forgotten apps and fetches of commits so far
 	wake   func()                   // after each render
@@ -183,11 +183,13 @@ func (c *renderCache) all() (out []*rollout.Render) {
 const mostLooks = 32
 
 // retry queues heads that could not be decrypted, because keys may have arrived. After a failure outside of the
-// repository, it queues again after 1, 2, 4 … fetches.
+// repository, or for older commits without a key, it queues again after 1, 2, 4 … fetches.
 func (c *renderCache) retry(v *gitView) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	passes := func(b built) bool { return b.err != nil && !rollout.IsInvalid(b.err) }
+	passes := func(b built) bool {
+		return b.err != nil && !rollout.IsInvalid(b.err) || b.render != nil && len(b.render.Unopened) > 0
+	}
 	for _, name := range sortedKeys(c.failed) {
 		h, a := c.heads[name], v.apps[name]
 		switch {
@@ -233,7 +235,7 @@ func (c *renderCache) do(j job) {
 	defer c.mu.Unlock()
 	defer c.wake()
 	c.made++
-	if made.Err != nil {
+	if made.Err != nil || len(made.Render.Unopened) > 0 {
 		c.failed[j.app.Name] = true
 	}
 	if j.head {
@@ -331,7 +333,7 @@ func (c *renderCache) build(j job) (made strategies.Head) {
 	_, end := c.begin(context.Background(), report.PartRender, j.app.Name)
 	defer func() {
 		if problem := recover(); problem != nil {
-			c.panics(j.app.Name, problem, debug.Stack())
+			c.log.ofPanic(j.app.Name, problem, debug.Stack())
 			made.Render, made.Err = nil, panicked("render "+made.Commit.Short(), problem)
 		}
 		end(made.Err)

@@ -25,6 +25,7 @@ type shelf struct {
 	rendered []string
 	same     map[string]string           // the commit with equal content, by commit
 	fails    error                       // the error of each render
+	unopened []string                    // of each render
 	trees    map[string]*memgit.Snapshot // readable commits, by id
 }
 
@@ -43,7 +44,7 @@ func (s *shelf) Render(_ rollout.Tree, app rollout.App, c rollout.Commit) (*roll
 	if s.fails != nil {
 		return nil, s.fails
 	}
-	return &rollout.Render{App: app, Commit: c, Digest: cmp.Or(s.same[c.ID], c.ID)}, nil
+	return &rollout.Render{App: app, Commit: c, Digest: cmp.Or(s.same[c.ID], c.ID), Unopened: s.unopened}, nil
 }
 
 // lookAt calls look for the given apps.
@@ -107,7 +108,7 @@ func TestCommitsAreBroughtTogether(t *testing.T) {
 	}
 	slices.Sort(all)
 	compare.CheckNamed(t, "missing", all, r.fetcher.missing())
-	compare.CheckNamed(t, "asked for again while they are being brought", 0, len(r.fetcher.missing()))
+	compare.CheckNamed(t, "missing after a panic of the fetch", all, r.fetcher.missing())
 	// After an error, waiting apps must request their commits again.
 	r.fetcher.brought(all, nil, nil, errors.New("no route"))
 	ask(t, r, "app7", all[7])
@@ -506,4 +507,30 @@ func TestFailedRenderIsTriedAgain(t *testing.T) {
 	lookAt(r, v.branch.Tree, v.line, apps)
 	r.renders.drain()
 	compare.CheckNamed(t, "more tries of an error in the repository", 0, looks(40))
+}
+
+// TestRenderWithoutAKeyIsTriedAgain checks that a render of an older commit without a key is tried again at later fetches, until a key
+// opens all files.
+func TestRenderWithoutAKeyIsTriedAgain(t *testing.T) {
+	s, r := newShelf("1", "2")
+	v, apps := at("1", "2"), []rollout.App{app("a")}
+	v.apps = map[string]*appView{"a": {App: apps[0]}}
+	lookAt(r, v.branch.Tree, v.line, apps)
+	r.renders.drain()
+	looks := func(n int) (tries int) {
+		before := len(s.rendered)
+		for range n {
+			_, _ = r.renders.render(t.Context(), app("a"), "1") // as a pass does
+			r.renders.drain()
+			r.renders.retry(v)
+		}
+		return len(s.rendered) - before
+	}
+	s.unopened = []string{"secret.yaml"}
+	compare.CheckNamed(t, "tries without a key", 6, looks(40)) // the first, and after the fetches 1, 3, 7, 15 and 31
+	s.unopened = nil
+	compare.CheckNamed(t, "tries with a key", 1, looks(100))
+	if built, err := r.renders.render(t.Context(), app("a"), "1"); err != nil || len(built.Unopened) > 0 {
+		t.Errorf("%+v, %v", built, err)
+	}
 }

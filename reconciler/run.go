@@ -116,9 +116,9 @@ func (r *Reconciler) pumpIn(ctx context.Context, interval time.Duration) error {
 				return err
 			})
 			if err != nil && ctx.Err() == nil {
-				failing = cmp.Or(failing, time.Now())
+				failing, r.in.unreachable = cmp.Or(failing, time.Now()), true
 				r.errorLog.about("commits that apps are at", err)
-				// After the next fetch, passes request the missing commits again.
+				// After the next fetch, passes request the missing commits again, also after a panic.
 				at(rollout.Soonest(due, time.Now().Add(r.Spread(backoff(time.Since(failing))))))
 			} else {
 				r.errorLog.about("commits that apps are at", nil)

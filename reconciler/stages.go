@@ -21,7 +21,7 @@ type stages struct {
 	*Options
 	fetcher *fetcher
 	blame   *blame
-	panics  func(app string, problem any, stack []byte)
+	log     *errorLog
 	peersOf func(app string) source.Peers // called in each pass
 
 	deciding sync.Mutex
@@ -30,8 +30,8 @@ type stages struct {
 	mu      sync.Mutex
 	known   map[inputsAt]fleet.Inputs
 	readers map[string]*source.Reader // by cluster
-	commits []Snapshot                // oldest first
-	far     map[string]bool           // older than commits
+	commits []Snapshot                // up to a head, oldest first
+	far     map[string]bool           // true: older than commits; false: unread after an error
 }
 
 type inputsAt struct{ cluster, app, commit string }
@@ -43,7 +43,7 @@ func newStages(
 	o *Options, reader *source.Reader, renders *renderCache, fetcher *fetcher, peersOf func(app string) source.Peers,
 ) *stages {
 	x := &stages{
-		Options: o, fetcher: fetcher, blame: renders.blame, panics: renders.panics, peersOf: peersOf,
+		Options: o, fetcher: fetcher, blame: renders.blame, log: renders.log, peersOf: peersOf,
 		known: map[inputsAt]fleet.Inputs{}, readers: map[string]*source.Reader{}, far: map[string]bool{},
 	}
 	x.gate = source.Stages{Reader: reader, Inputs: x.inputs,
@@ -97,11 +97,11 @@ func (x *stages) make(j job) {
 	x.mu.Unlock()
 	defer func() {
 		if problem := recover(); problem != nil {
-			x.panics(j.app.Name, problem, debug.Stack())
+			x.log.ofPanic(j.app.Name, problem, debug.Stack())
 		}
 	}()
 	in, err := reader.InputsAt(j.tree, j.app.Name)
-	if err != nil {
+	if x.log.about("app "+j.app.Name+" in cluster "+j.cluster, err); err != nil {
 		return
 	}
 	x.mu.Lock()
@@ -124,21 +124,28 @@ func (x *stages) line(v *gitView, app, from string) ([]Snapshot, error) {
 			return x.commits[i:], nil
 		}
 	}
-	if x.far[from] {
+	isOlder, known := x.far[from]
+	switch {
+	case isOlder:
 		return nil, nil
+	case known:
+		delete(x.far, from) // a later pass requests again
+	default:
+		x.blame.want(app, from)
 	}
-	x.blame.want(app, from)
 	return nil, fmt.Errorf("the commits since %s %w", rollout.ShortID(from), source.ErrNotReady)
 }
 
-// setLine stores the commits since "from". A nil line means that "from" is too old.
-func (x *stages) setLine(v *gitView, from string, line []Snapshot) {
+// setLine stores the commits since "from". An error with commits means that "from" is too old.
+func (x *stages) setLine(v *gitView, from string, line []Snapshot, err error) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	switch n, last := len(x.commits), len(line)-1; {
 	case v.branch.Fleet == nil:
-	case last < 0:
-		x.far[from] = true
+	case err != nil:
+		if x.far[from] = last >= 0; last < 0 {
+			x.log.about("the history since commit "+rollout.ShortID(from), err)
+		}
 	case last >= n || x.commits[n-1].Commit().ID != line[last].Commit().ID:
 		x.commits = line
 		clear(x.far)

@@ -182,6 +182,13 @@ func TestWaitingAppsRest(t *testing.T) {
 	c.run(20)
 	c.want("v2", "v1", "Stage: release ")
 	passes("no change", 0, nil)
+	c.prod.recordsNothing(func() {
+		before := c.prod.r.Stats().Decided
+		for range 4 {
+			passes("a further try, in case an event is lost", 1, nil)
+		}
+		compare.CheckNamed(t, "tries in ten minutes", 1, c.prod.r.Stats().Decided-before)
+	})
 	passes("a commit of other files", 1, map[string]string{"README": "shop"})
 	c.push(map[string]string{rollout.FleetPath: "stages: [\n"})
 	c.run(3)

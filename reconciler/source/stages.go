@@ -18,7 +18,8 @@ import (
 // mostBack limits the commits among which an app looks for a proven commit.
 const mostBack = 500
 
-const afterUnread = 5 * time.Second
+// Waiting apps decide again after a change of their evidence and, in case such an event is lost, after afterLost.
+const afterUnread, afterLost = 5 * time.Second, 10 * time.Minute
 
 // Stages decides which commit each app of a cluster follows, by fleet.yaml and by the records of the stage before.
 type Stages struct {
@@ -32,7 +33,8 @@ type Stages struct {
 	Render func(app rollout.App, commit string) (*rollout.Render, error)
 	Tree   func(commit string) (Snapshot, error)
 
-	lists map[string]candidates // by app
+	lists   map[string]candidates // by app
+	readers map[string]*Reader    // of heads, by cluster
 }
 
 type candidates struct {
@@ -54,7 +56,7 @@ func (x *Stages) Of(
 	if err == nil && was.Digest == head.Render.Digest {
 		return head, nil, nil
 	}
-	e, isBare := &cohort.Entry{Held: rollout.HeldStage}, isGone(err)
+	e, isBare := &cohort.Entry{Held: rollout.HeldStage, Due: now.Add(afterLost)}, isGone(err)
 	w := &stageWorld{Stages: x, b: b, app: app, s: s, head: head.Render, was: was}
 	hasRun, failed := fleet.HasRun(w, b.Cluster, s, head.Render.Commit.ID)
 	switch {
@@ -106,7 +108,7 @@ func (w *stageWorld) choose(e *cohort.Entry, p *rollout.Promotion, head strategi
 		}
 	}
 	if next = head; err == nil && c.Commit != w.head.Commit.ID {
-		next, err = w.headAt(w.app, c.Commit)
+		next, err = w.headAt(c.Commit)
 	}
 	if err != nil {
 		return head, err
@@ -116,14 +118,14 @@ func (w *stageWorld) choose(e *cohort.Entry, p *rollout.Promotion, head strategi
 }
 
 // headAt returns an older commit as the head, with the checks of a head.
-func (x *Stages) headAt(app rollout.App, commit string) (head strategies.Head, err error) {
-	tree, err := x.Tree(commit)
+func (w *stageWorld) headAt(commit string) (head strategies.Head, err error) {
+	tree, err := w.Tree(commit)
 	if err != nil {
 		return head, err
 	}
 	head.Commit = tree.Commit()
-	if head.Render, head.Err = x.Render(app, commit); head.Err == nil {
-		head.Err = x.Reader.allow(tree, head.Render)
+	if head.Render, head.Err = w.Render(w.app, commit); head.Err == nil {
+		head.Err = w.allow(tree, head.Render)
 	}
 	if head.Err != nil {
 		head.Render = nil
@@ -132,6 +134,22 @@ func (x *Stages) headAt(app rollout.App, commit string) (head strategies.Head, e
 		return head, head.Err
 	}
 	return head, nil
+}
+
+// allow returns why an app may not take a render. No check may stop a rollback.
+func (w *stageWorld) allow(tree Snapshot, r *rollout.Render) error {
+	if w.s.Release != nil && w.s.Stable != nil {
+		stable, err := w.Render(w.app, w.s.Stable.Commit)
+		if errors.Is(err, ErrNotReady) || err == nil && stable.Digest == r.Digest {
+			return err
+		}
+	}
+	if len(r.Unopened) == 0 {
+		return w.Reader.allow(tree, r)
+	}
+	return &rollout.InvalidError{Reason: rollout.HeldUndecryptable, File: r.Unopened[0],
+		Msg: "cannot be decrypted at commit " + tree.Commit().Short(),
+		Fix: "add the file's key to the Secret of the app's decryption.secretRef"}
 }
 
 type stageWorld struct {
@@ -169,7 +187,7 @@ func (w *stageWorld) Candidates() ([]string, error) {
 		}
 	}
 	if w.lists == nil {
-		w.lists = map[string]candidates{}
+		w.lists, w.readers = map[string]candidates{}, map[string]*Reader{}
 	}
 	w.lists[w.app.Name] = c
 	return c.all, nil
@@ -206,6 +224,16 @@ func (w *stageWorld) Inputs(cluster, commit string) (in fleet.Inputs, err error)
 		}
 	}
 	return in, nil
+}
+
+// Lists implements fleet.World. Unusable settings may list the app.
+func (w *stageWorld) Lists(cluster string) bool {
+	r := cmp.Or(w.readers[cluster], NewReader(cluster, nil))
+	w.readers[cluster] = r
+	return slices.ContainsFunc(append([]string{w.app.Name}, strings.Fields(w.app.Formerly)...), func(name string) bool {
+		_, is, err := r.Listed(w.b.Tree, name)
+		return is || err != nil
+	})
 }
 
 // approved returns the commit that a promotion file approves, unless its change has run here. A rejected version cannot

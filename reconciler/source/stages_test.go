@@ -208,7 +208,7 @@ func TestStagesOf(t *testing.T) {
 	}
 	rest.Source = "c2"
 	got, e, err = x.Of(b, app, rest, head, nil, noon)
-	if err != nil || got.Render != head.Render || e.Open || e.Hold != "stage dev" || !e.Due.IsZero() {
+	if err != nil || got.Render != head.Render || e.Open || e.Hold != "stage dev" || !e.Due.Equal(noon.Add(10*time.Minute)) {
 		t.Errorf("nothing newer is proven: %+v, %+v, %v", got, e, err)
 	}
 	peers["dev"] = rollout.State{Source: "c5", Soaked: []rollout.Soaked{{Commit: "c5"}}}
@@ -256,6 +256,73 @@ func TestStagesOf(t *testing.T) {
 	rest.Source = "c4"
 	if _, e, err = x.Of(b, app, rest, head, nil, noon); e != nil || err != nil {
 		t.Errorf("nothing newer: %+v, %v", e, err)
+	}
+}
+
+// TestChecksOfAnOlderCommit checks that an app is held if an older proven commit is forbidden, or has a Secret without a key. A rollback to
+// the stable version is never held.
+func TestChecksOfAnOlderCommit(t *testing.T) {
+	files := map[string]string{rollout.ConfigPath("dev"): configOf("- {path: apps/*}\n"),
+		rollout.FleetPath: fleetHead + "- {name: dev, clusters: [dev]}\n- {name: prod, clusters: [prod]}\n"}
+	line := []source.Snapshot{first.with("c0", files)}
+	for _, id := range []string{"c1", "c2", "c3"} {
+		line = append(line, line[len(line)-1].(commit).with(id, map[string]string{"apps/shop/a": id}))
+	}
+	b := open(t, line[3], nil)
+	app, _ := b.Find("shop")
+	rest := rollout.State{Phase: rollout.Healthy, Source: "c1", Stable: &rollout.Release{Hash: "h1-b", Commit: "c1"}}
+	flight := rollout.State{Phase: rollout.Paused, Source: "c1", Release: &rollout.Release{Hash: "h1-b", Commit: "c1"},
+		Stable: &rollout.Release{Hash: "h1-a", Commit: "c0"}}
+	for name, tt := range map[string]struct {
+		state    rollout.State
+		within   string
+		unopened []string
+		stable   string // its digest; "" if not ready
+		held     rollout.HeldReason
+		unknown  bool
+	}{
+		"allowed":                     {rest, "shops", nil, "c0", "", false},
+		"another namespace":           {rest, "others", nil, "c0", rollout.HeldForbidden, false},
+		"no key":                      {rest, "shops", []string{"apps/shop/secret.yaml"}, "c0", rollout.HeldUndecryptable, false},
+		"a rollback, no key":          {flight, "shops", []string{"apps/shop/secret.yaml"}, "c2", "", false},
+		"a rollback, forbidden":       {flight, "others", nil, "c2", "", false},
+		"in flight, forbidden":        {flight, "others", nil, "c0", rollout.HeldForbidden, false},
+		"in flight, not rendered yet": {flight, "others", nil, "", "", true},
+	} {
+		render := func(id string) *rollout.Render {
+			return &rollout.Render{App: rollout.App{Name: "shop", Namespace: "shops"}, Commit: rollout.Commit{ID: id},
+				Files: []string{"apps/shop/a"}, Digest: id, Unopened: tt.unopened,
+				Objects: []rollout.Object{{"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{"name": "a", "namespace": "shops"}}}}
+		}
+		x := &source.Stages{Reader: source.NewReader("prod", &builds{}).In("gitrollout", []string{tt.within}),
+			Peers: unready{"dev": {Source: "c3", Soaked: []rollout.Soaked{{Commit: "c2"}}}},
+			Line:  func(_ *source.Branch, _, from string) ([]source.Snapshot, error) { return line[from[1]-'0':], nil },
+			Inputs: func(_, _, commit string) (fleet.Inputs, error) {
+				return fleet.Inputs{Files: commit}, nil
+			},
+			Render: func(_ rollout.App, id string) (*rollout.Render, error) {
+				r := render(id)
+				if r.Digest = cmp.Or(map[string]string{"c0": tt.stable}[id], id); id == "c0" && tt.stable == "" {
+					return nil, source.ErrNotReady
+				}
+				return r, nil
+			},
+			Tree: func(id string) (source.Snapshot, error) { return line[id[1]-'0'], nil },
+		}
+		head := strategies.Head{Commit: rollout.Commit{ID: "c3"}, Render: render("c3")}
+		got, e, err := x.Of(b, app, tt.state, head, nil, noon)
+		if tt.unknown {
+			if err != nil || e.Open || e.Hold != "" || got.Render != head.Render || !e.Due.Equal(noon.Add(5*time.Second)) {
+				t.Errorf("%s: %+v, %+v, %v", name, got, e, err)
+			}
+			continue
+		}
+		if err != nil || e == nil || !e.Open || got.Commit.ID != "c2" || (got.Render == nil) != (tt.held != "") {
+			t.Errorf("%s: %+v, %+v, %v", name, got, e, err)
+		}
+		if got.Err != nil || tt.held != "" {
+			compare.CheckNamed(t, name, tt.held, rollout.ReasonOf(got.Err))
+		}
 	}
 }
 

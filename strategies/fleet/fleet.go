@@ -32,6 +32,8 @@ type World interface {
 	Record(cluster string) (s rollout.State, problem string, err error)
 	// Inputs identifies an app's content at a commit. Content that cannot be built equals nothing else.
 	Inputs(cluster, commit string) (Inputs, error)
+	// Lists reports whether a cluster may have the app at the users' branch's head.
+	Lists(cluster string) bool
 }
 
 // Place is an app in a cluster of a stage.
@@ -229,7 +231,7 @@ func (p Place) ranked() (all []string, before int) {
 
 type proof struct {
 	done  bool
-	lacks bool   // the cluster does not list the app
+	lacks bool   // the cluster does not list the app, at the commit or at the head
 	why   string // why the cluster is not done, for users
 	hold  string // why without details that change, or ""
 }
@@ -252,8 +254,6 @@ func proofOf(w World, stage *rollout.Stage, cluster, commit string, now time.Tim
 		return e, err
 	case problem != "":
 		return proof{why: problem, hold: "its state branch is unusable"}, nil
-	case s.Source == "":
-		return proof{why: "has not deployed the app"}, nil
 	}
 	if was, err := same(w, cluster, commit, rejectedAt(s)...); err != nil || was {
 		return proof{why: "rejected the change", hold: "rejected the change"}, err
@@ -261,8 +261,13 @@ func proofOf(w World, stage *rollout.Stage, cluster, commit string, now time.Tim
 	if e.done, err = same(w, cluster, commit, soakedAt(s)...); err != nil || e.done {
 		return e, err
 	}
+	if !w.Lists(cluster) { // a removed app proves nothing any more
+		return proof{lacks: true}, nil
+	}
 	has, err := same(w, cluster, commit, s.Source)
 	switch {
+	case s.Source == "":
+		e.why = "has not deployed the app"
 	case !has:
 		e.why = "has not taken the change"
 	case s.Release == nil && s.Shown() == rollout.Healthy:

@@ -22,6 +22,7 @@ type world struct {
 	records  map[string]rollout.State
 	problems map[string]string
 	inputs   map[string]fleet.Inputs // by cluster and commit, as in "dev c3"
+	gone     []string                // clusters that do not list the app any more
 	unknown  error
 	unread   bool     // inputs without an entry in inputs are not known yet
 	looked   []string // clusters whose record was read
@@ -44,6 +45,8 @@ func (w *world) Inputs(cluster, commit string) (fleet.Inputs, error) {
 	}
 	return fleet.Inputs{Files: "f" + commit, Objects: "o" + commit}, nil
 }
+
+func (w *world) Lists(cluster string) bool { return !slices.Contains(w.gone, cluster) }
 
 // at returns a healthy record at a commit, with evidence about other commits.
 func at(commit string, soaked ...string) rollout.State {
@@ -137,6 +140,18 @@ func TestChoose(t *testing.T) {
 		"no app in one": {func(w *world, _ *fleet.Place, _ *rollout.State) {
 			w.inputs["staging-eu c4"], w.inputs["staging-us c4"] = fleet.Inputs{Files: "fc3"}, fleet.Inputs{}
 		}, "c4", " | ", "staging-us of stage staging has no app shop"},
+		"no app before any more": {func(w *world, _ *fleet.Place, _ *rollout.State) {
+			w.gone = []string{"staging-eu", "staging-us"}
+			delete(w.records, "staging-us")
+		}, "c4", " | ", "stage staging has no app shop"},
+		"no app in one any more": {func(w *world, _ *fleet.Place, _ *rollout.State) {
+			w.gone, w.inputs["staging-eu c4"] = []string{"staging-us"}, fleet.Inputs{Files: "fc3"}
+		}, "c4", " | ", "staging-us of stage staging has no app shop"},
+		"rejected, and no app any more": {func(w *world, _ *fleet.Place, _ *rollout.State) {
+			s := at("c3")
+			s.Rejected = []rollout.Rejection{{Commit: "c3"}}
+			w.line, w.records["staging-us"], w.gone = []string{"c3"}, s, []string{"staging-us"}
+		}, "c3", "staging-us of stage staging: rejected the change | staging-us of stage staging: rejected the change", ""},
 		"soaks here": {func(_ *world, p *fleet.Place, _ *rollout.State) { p.Fleet.Stages[2].Soak = time.Hour }, "c4",
 			"prod-a of stage prod: another change soaks until 12:40 UTC | prod-a of stage prod: soaks another change", ""},
 		"soaks here, unhealthy": {func(_ *world, p *fleet.Place, own *rollout.State) {

@@ -1,0 +1,126 @@
+package reconciler_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"log/slog"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"gitrollout.dev/gitrollout/internal/compare"
+	"gitrollout.dev/gitrollout/reconciler"
+	"gitrollout.dev/gitrollout/rollout"
+)
+
+// TestStageBeforeLosesTheApp checks that prod takes a change that the stage before can no longer prove, because the app was removed there.
+func TestStageBeforeLosesTheApp(t *testing.T) {
+	c := newClusters(t)
+	c.push(baseAt("v2"))
+	for range 5 {
+		c.prod.pass()
+	}
+	c.push(map[string]string{"staging/shop/kustomization.yaml": "", "staging/shop/config.yaml": ""})
+	for range 300 {
+		c.staging.passes(1)
+		c.prod.passes(1)
+	}
+	if c.prod.pods("v2") != 4 {
+		t.Errorf("prod: %d pods of v2, held %+v", c.prod.pods("v2"), c.prod.state().Held)
+	}
+	compare.Contains(t, strings.Join(c.prod.git.messages, "\n"), "; stage staging has no app shop")
+	c.prod.recordsNothing(func() { c.prod.passes(100) })
+}
+
+// failing is a renderer that fails for apps of the cluster staging.
+type failing struct {
+	reconciler.Renderer
+	err error
+}
+
+func (f *failing) Render(tree rollout.Tree, app rollout.App, commit rollout.Commit) (*rollout.Render, error) {
+	if f.err != nil && strings.HasPrefix(app.Path, "staging/") {
+		return nil, f.err
+	}
+	return f.Renderer.Render(tree, app, commit)
+}
+
+// TestContentThatCannotBeRead checks that prod logs once why the content of staging cannot be built, and continues when a later build
+// succeeds.
+func TestContentThatCannotBeRead(t *testing.T) {
+	c := newClusters(t)
+	o := c.prod.r.Options
+	f := &failing{o.Renderer, errors.New("no space left on device")}
+	var log bytes.Buffer
+	o.Renderer, o.Log = f, slog.New(slog.NewTextHandler(&log, nil))
+	c.prod.r = reconciler.New(o)
+	c.push(baseAt("v2"))
+	for range 90 {
+		c.staging.passes(1)
+	}
+	c.prod.recordsNothing(func() { c.prod.passes(60) })
+	compare.Contains(t, log.String(), `of="app shop in cluster staging" error="no space left on device"`)
+	compare.CheckNamed(t, "lines of the error", 1, strings.Count(log.String(), "no space left"))
+	f.err = nil
+	c.prod.passes(100)
+	c.want("v2", "v2", "")
+}
+
+// TestHistoryThatCannotBeRead checks that prod logs once why the history is unknown, and later takes an older proven commit.
+func TestHistoryThatCannotBeRead(t *testing.T) {
+	c := newClusters(t)
+	past := &pastOf{mirror: c.prod.git, then: func() error { return errors.New("a corrupt pack") }}
+	var log bytes.Buffer
+	c.prod.r.Log = slog.New(slog.NewTextHandler(&log, nil))
+	c.prod.restart(past)
+	c.push(baseAt("v2"))
+	for range 90 {
+		c.staging.passes(1)
+	}
+	c.push(baseAt("v3"))
+	for range 20 {
+		c.staging.passes(1)
+	}
+	c.prod.recordsNothing(func() { c.prod.passes(60) })
+	compare.Contains(t, log.String(), `of="the history since commit `)
+	compare.CheckNamed(t, "lines of the error", 1, strings.Count(log.String(), "a corrupt pack"))
+	if past.lines > 100 {
+		t.Errorf("%d reads of the history", past.lines)
+	}
+	past.then = nil
+	c.prod.passes(100)
+	c.want("v3", "v2", "waits for stage staging")
+}
+
+// tripping is a Git server whose first Bring panics.
+type tripping struct {
+	*refusing
+	brings int
+}
+
+func (g *tripping) Bring(ctx context.Context, commits []string) ([]string, error) {
+	if g.brings++; g.brings == 1 {
+		panic("index out of range")
+	}
+	return g.refusing.Bring(ctx, commits)
+}
+
+// TestPanicWhileBringing checks that apps request commits again after a panic during a fetch of commits.
+func TestPanicWhileBringing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, nil)
+		w.commit("v2", shopAt("v2"))
+		time.Sleep(time.Until(w.now))
+		g := &tripping{refusing: &refusing{mirror: mirrorIn(w.git.Server, "prod")}}
+		o := w.r.Options
+		o.Repository, o.Past = g, g
+		ctx, stop := context.WithTimeout(t.Context(), 3*time.Minute)
+		defer stop()
+		must(t, reconciler.New(o).Run(ctx, 30*time.Second))
+		if g.brings < 2 || len(g.messages) == 0 {
+			t.Errorf("%d fetches of commits, records: %q", g.brings, g.messages)
+		}
+	})
+}
