@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"strings"
 	"testing"
@@ -90,6 +91,55 @@ func TestHistoryThatCannotBeRead(t *testing.T) {
 		t.Errorf("%d reads of the history", past.lines)
 	}
 	past.then = nil
+	c.prod.passes(100)
+	c.want("v3", "v2", "waits for stage staging")
+}
+
+// locked is a renderer that has no key for v2 of prod's app.
+type locked struct {
+	reconciler.Renderer
+	key bool
+}
+
+func (l *locked) Render(tree rollout.Tree, app rollout.App, commit rollout.Commit) (*rollout.Render, error) {
+	r, err := l.Renderer.Render(tree, app, commit)
+	if err != nil || l.key || !strings.HasPrefix(app.Path, "prod/") || !strings.Contains(fmt.Sprint(r.Objects), "shop:v2") {
+		return r, err
+	} else if !app.Sealed {
+		return nil, &rollout.InvalidError{Reason: rollout.HeldUndecryptable, File: "base/secret.yaml", Msg: "has no key"}
+	}
+	sealed := *r
+	sealed.Unopened = []string{"base/secret.yaml"}
+	return &sealed, nil
+}
+
+// TestOlderCommitWithoutAKey checks that prod does not take an older proven commit without the commit's Secret. The app is held, and takes
+// the commit when the key arrives.
+func TestOlderCommitWithoutAKey(t *testing.T) {
+	c := newClusters(t)
+	o := c.prod.r.Options
+	l := &locked{Renderer: o.Renderer}
+	o.Renderer = l
+	c.prod.r = reconciler.New(o)
+	c.push(baseAt("v2"))
+	for range 90 {
+		c.staging.passes(1)
+	}
+	c.push(baseAt("v3"))
+	for range 20 {
+		c.staging.passes(1)
+	}
+	c.prod.passes(10)
+	c.want("v3", "v1", "Undecryptable: base/secret.yaml: cannot be decrypted at commit ")
+	c.prod.recordsNothing(func() {
+		for range 100 {
+			c.prod.now = c.prod.now.Add(time.Second)
+			for _, pump := range []reconciler.Pump{reconciler.PumpIn, reconciler.PumpApps, reconciler.PumpOut} {
+				must(t, c.prod.r.Turn(t.Context(), pump, c.prod.clock))
+			}
+		}
+	})
+	l.key = true
 	c.prod.passes(100)
 	c.want("v3", "v2", "waits for stage staging")
 }

@@ -49,7 +49,7 @@ func withEntry(in, given Input, d Decision) Decision {
 		return d
 	}
 	if e.Hold == "" {
-		if e.Held != "" && old.Is(rollout.HeldStage, rollout.HeldFleet) {
+		if e.Held != "" && old != nil {
 			s.Held, d.Waiting = old, e.Waits // keep the hold until the answer is known
 		}
 		return d
