@@ -328,6 +328,21 @@ func TestVersionOfAnAuthor(t *testing.T) {
 	w.wantBack()
 }
 
+// TestAuthorOfTheVersionInFlight checks that a rule by author does not hold a person's release in flight when a bot commits another version
+// and then the same content again: the person's promotion counts. The bot's other version is held.
+func TestAuthorOfTheVersionInFlight(t *testing.T) {
+	w, r := pausedUnder(t, nil)
+	r.set(t, byBots)
+	w.git.author = bot
+	w.follow("v3", shopAt("v3"))
+	mustBeHeld(t, w, "the author is "+bot)
+	w.follow("v2 again", shopAt("v2"))
+	compare.CheckNamed(t, "held", "<nil>", fmt.Sprint(w.state().Held))
+	w.git.author = "Ann"
+	w.follow("promote", promotion(w, "2"))
+	w.want(rollout.Healthy, 4)
+}
+
 // TestNewAppOfAnAuthor checks that a rule by author holds a new app, also after a person's commit of other files and a restart.
 func TestNewAppOfAnAuthor(t *testing.T) {
 	r := &rules{}

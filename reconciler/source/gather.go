@@ -41,6 +41,9 @@ func (g Gatherer) Gather(ctx context.Context, a App, now time.Time) (in strategi
 	if !errors.Is(err, ErrNotReady) {
 		err = nil
 	}
+	if a.Barred != nil && (in.Source == nil || in.Source.Digest != a.Head.Render.Digest) {
+		in.Head.Render, in.Head.Err = nil, a.Barred
+	}
 	left, w := a.State.Release, a.State.Watch
 	if w != nil {
 		left = &w.Former

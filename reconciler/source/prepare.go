@@ -20,6 +20,7 @@ type App struct {
 	Stage     *rollout.Stage // of the cluster, or nil
 	Entry     *cohort.Entry  // for a shared change at the head; nil if none is needed
 	Place     *rollout.Place
+	Barred    error // by the policy, for the head's author; only other content than at State.Source is barred
 }
 
 // Trust holds an app's facts that only the reconciler knows. For the zero value, Prepare takes from the record why an
@@ -52,6 +53,7 @@ func Prepare(b *Branch, app rollout.App, s rollout.State, head strategies.Head, 
 			t.Entry.Release = r.Version()
 		}
 	}
+	var barred error
 	switch {
 	case t.Refused != nil:
 		head.Commit, head.Err = t.Newest, t.Refused
@@ -65,13 +67,14 @@ func Prepare(b *Branch, app rollout.App, s rollout.State, head strategies.Head, 
 	case head.Render == nil && t.Unknown != nil: // otherwise an outdated render stays for a rollback
 		head.Err = t.Unknown
 	case head.Render != nil && (s.Stable == nil || head.Render.Release() != s.Stable.Hash): // a rollback begins no release
-		head.Err = policy.CheckAuthor(b.Tree, head.Render, head.Render.Commit.Author, b.Policy)
+		barred = policy.CheckAuthor(b.Tree, head.Render, head.Render.Commit.Author, b.Policy)
 	}
 	if head.Err != nil {
 		head.Render = nil
 	}
-	a := App{App: app, Head: head, Promotion: p.File, Calendar: b.Calendar(app.Name), State: s, Stage: b.Stage()}
-	if head.Render != nil || s.Source == "" {
+	a := App{App: app, Head: head, Promotion: p.File, Calendar: b.Calendar(app.Name), State: s, Stage: b.Stage(),
+		Barred: barred}
+	if head.Render != nil && barred == nil || s.Source == "" {
 		a.Entry = t.Entry
 	}
 	if e := s.Entered; a.Entry != nil {

@@ -220,7 +220,8 @@ func (w *Session) Input(ctx context.Context, app rollout.App, now time.Time) (in
 	}
 	a := source.Prepare(w.Tip, app, s, head, promotion, source.Trust{})
 	// While the head is held or rejected, the app stays at recorded commits, so their renders are needed.
-	needed := w.Detail || s.Release != nil || s.Held != nil || s.Phase == rollout.Degraded || a.Head.Render == nil
+	needed := w.Detail || s.Release != nil || s.Held != nil || s.Phase == rollout.Degraded || a.Head.Render == nil ||
+		a.Barred != nil
 	var failed error
 	in, err = w.gatherer(ctx, a.Head.Render, needed, &failed).Gather(ctx, a, now)
 	in.Answers = strategies.Answers{Healed: new(true)}
