@@ -24,8 +24,8 @@ type blame struct {
 // authorship names a promotion file by its blob id. The author is "" if unknown.
 type authorship struct{ file, author string }
 
-// head sets the head's Commit to the last commit in j.line that changed the render or error. If no commit did, and
-// j.line begins at the recorded source, Commit is that source. A head with an error may have no commit.
+// head sets the head's Commit to the last commit in j.line that changed the render or error, for reverts and the release's author.
+// If no commit did, and j.line is a history, its first commit counts. A head with an error may have no commit.
 func (b *blame) head(j job, head strategies.Head) strategies.Head {
 	if head.Err != nil {
 		head.Commit = rollout.Commit{}
@@ -34,7 +34,7 @@ func (b *blame) head(j job, head strategies.Head) strategies.Head {
 	for i >= 0 && b.isAsBefore(j.line[i], j.app, head) {
 		i--
 	}
-	if i < 0 && (!j.sinceSource || head.Err != nil) {
+	if i < 0 && (!j.isHistory || head.Err != nil) {
 		return head
 	}
 	head.Commit = j.line[i+1].Commit()
@@ -120,8 +120,17 @@ func (b *blame) forget(app string) {
 	delete(b.authors, app)
 }
 
+// ofUnknown is a commit whose author did not make its last change of an app.
+type ofUnknown struct{ Snapshot }
+
+func (s ofUnknown) Commit() rollout.Commit {
+	c := s.Snapshot.Commit()
+	c.Author = rollout.UnknownAuthor
+	return c
+}
+
 // readHistory reads the requested histories. If the requested commit is too far back, the newest commits name the
-// authors. Without a history, the newest commit's author is used. If Git is unreachable, a later pass requests again.
+// authors, and the author of an older change is unknown. If Git is unreachable, a later pass requests again.
 func (l *poller) readHistory(ctx context.Context, v *gitView) (any bool, failed error) {
 	requests := l.blame.take()
 	for _, app := range sortedKeys(requests) {
@@ -132,7 +141,11 @@ func (l *poller) readHistory(ctx context.Context, v *gitView) (any bool, failed 
 			continue
 		}
 		l.blame.setHistory(app, v, line)
-		l.renders.setHistory(app, v.branch.Tree, line, err == nil && requests[app] != "")
+		searched := line
+		if err != nil {
+			searched = append([]Snapshot{ofUnknown{v.branch.Tree}}, line...)
+		}
+		l.renders.setHistory(app, v.branch.Tree, searched)
 		l.stages.setLine(v, requests[app], line, err)
 		l.fetcher.follow(line)
 	}

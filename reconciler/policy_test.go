@@ -372,22 +372,41 @@ func (p farPast) Between(ctx context.Context, from, to string) ([]reconciler.Sna
 }
 
 // TestAuthorFarFromTheRecord checks that a rule by author holds a version after a restart, even if the history back to the app's recorded
-// commit is too long to read.
+// commit is too long to read. If the version is older than the read commits, or no commit can be read, all rules by author count.
 func TestAuthorFarFromTheRecord(t *testing.T) {
-	r := &rules{}
-	r.set(t, byBots)
-	w := newWorld(t, r.options)
-	w.commit("not of the app", readme)
-	w.git.author = bot
-	w.follow("v2", shopAt("v2"))
-	mustBeHeld(t, w, "the author is "+bot)
-	w.git.author = "Ann"
-	w.commit("not of the app", readmeAgain)
-	o := w.r.Options
-	o.Past = farPast{w.git}
-	w.r = reconciler.New(o)
-	w.settle()
-	mustBeHeld(t, w, "the author is "+bot)
+	for name, c := range map[string]struct {
+		since int // commits since the version
+		past  func(*mirror) reconciler.Past
+		want  string
+	}{
+		"near": {1, func(m *mirror) reconciler.Past { return farPast{m} }, bot},
+		"far":  {3, func(m *mirror) reconciler.Past { return farPast{m} }, "unknown"},
+		"unread": {1, func(m *mirror) reconciler.Past {
+			return &pastOf{mirror: m, then: func() error { return errors.New("gone") }}
+		}, "unknown"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := &rules{}
+			r.set(t, byBots)
+			w := newWorld(t, r.options)
+			w.commit("not of the app", readme)
+			w.git.author = bot
+			w.follow("v2", shopAt("v2"))
+			mustBeHeld(t, w, "the author is "+bot)
+			w.git.author = "Ann"
+			for i := range c.since {
+				w.commit("not of the app", map[string]string{"README.md": fmt.Sprintf("%d\n", i)})
+			}
+			o := w.r.Options
+			o.Past = c.past(w.git)
+			w.r = reconciler.New(o)
+			w.settle()
+			mustBeHeld(t, w, "the author is "+c.want)
+			w.r.Past = w.git
+			w.follow("v3 by a person", shopAt("v3"))
+			compare.CheckNamed(t, "held", "<nil>", fmt.Sprint(w.state().Held))
+		})
+	}
 }
 
 // TestPromotionOfAnAuthor checks that a matching author's promotion has no effect in any form, also after a restart, and that the record

@@ -310,20 +310,15 @@ func (c *renderCache) isBlamed(app, from, main string) bool {
 	return false
 }
 
-// setHistory searches a line of commits, perhaps since the recorded source, for the last change of an app's head.
-// Without a line, the newest commit counts.
-func (c *renderCache) setHistory(app string, tree Snapshot, line []Snapshot, sinceSource bool) {
+// setHistory searches a line of commits for the last change of an app's head. Otherwise, the line's first commit counts.
+func (c *renderCache) setHistory(app string, tree Snapshot, line []Snapshot) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	h := c.heads[app]
-	isNewest := h != nil && h.of == tree.Commit().ID && h.of == h.want
-	if isNewest && h.isUnblamed && len(line) > 0 {
+	if h != nil && h.isUnblamed && h.of == tree.Commit().ID && h.of == h.want {
 		h.missed = true
-		c.queue.add(job{what{app: h.app, commit: h.of, head: true}, tree, line, nil, sinceSource})
+		c.queue.add(job{what{app: h.app, commit: h.of, head: true}, tree, line, nil, true})
 		return
-	}
-	if isNewest {
-		h.isUnblamed = false
 	}
 	c.touch(app)
 }

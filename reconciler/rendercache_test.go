@@ -185,7 +185,7 @@ func TestHistoryBeforeAPush(t *testing.T) {
 	r.renders.drain()
 	compare.CheckNamed(t, "the change of the head is known", false, r.renders.isBlamed("shop", "older", "old"))
 	r.queue.due(time.Time{})
-	r.renders.setHistory("shop", readable("old"), at("older", "old").line, false)
+	r.renders.setHistory("shop", readable("old"), at("older", "old").line)
 	v := at("old", "new")
 	lookAt(r, v.branch.Tree, v.line, apps)
 	r.renders.drain()

@@ -19,10 +19,10 @@ type what struct {
 type job struct {
 	what
 	tree Snapshot
-	line []Snapshot // since the former head, or since the recorded source
+	line []Snapshot // since the former head, or of setHistory
 	was  *rollout.Render
 
-	sinceSource bool // line begins at the recorded source
+	isHistory bool // the first commit counts if no later commit changed the head
 }
 
 // renderQueue puts apps with a release in flight first.

@@ -162,6 +162,9 @@ func (r AuthorRules) Has(author string) bool {
 	})
 }
 
+// UnknownAuthor is the author of a commit too old to be found. All AuthorRules count for it.
+const UnknownAuthor = "unknown"
+
 // ByAuthor is the field in messages about AuthorRules.
 const ByAuthor = "rollouts.byAuthor"
 

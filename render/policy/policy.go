@@ -37,12 +37,13 @@ func Check(tree rollout.Tree, r *rollout.Render, p *rollout.Policy, own string) 
 	return nil
 }
 
-// CheckAuthor checks only the rules about a commit's author, who is written "Name <address>".
+// CheckAuthor checks only the rules about a commit's author, who is written "Name <address>". All these rules count for
+// rollout.UnknownAuthor.
 func CheckAuthor(tree rollout.Tree, r *rollout.Render, author string, p *rollout.Policy) error {
 	project, _ := p.ProjectOf(r.App.Name)
 	for i := 0; project != nil && i < len(project.Rollouts.ByAuthor); i++ {
 		rule, only := project.Rollouts.ByAuthor[i], *project
-		if !rule.Has(author) {
+		if !rule.Has(author) && author != rollout.UnknownAuthor {
 			continue
 		}
 		only.Rollouts = rollout.RolloutRules{EvidenceRules: rule.EvidenceRules}

@@ -410,7 +410,7 @@ func TestDuration(t *testing.T) {
 	compare.CheckNamed(t, "an experiment with the rest of the users", time.Minute, policy.Duration(spec))
 }
 
-// TestRulesByAuthor checks that a rule by author applies to matching authors only, besides the rules for all authors.
+// TestRulesByAuthor checks that a rule by author applies to matching and unknown authors only, besides the rules for all authors.
 func TestRulesByAuthor(t *testing.T) {
 	const bot, ann = "renovate[bot] <r@example.com>", "Ann <ann@example.com>"
 	rules := parsed(t, ", rollouts: {minDuration: 10m, byAuthor: [{authors: ['*[bot]'], minDuration: 30m}, "+
@@ -433,7 +433,8 @@ func TestRulesByAuthor(t *testing.T) {
 		"another author without analysis":    {"Dee <dee@example.com>", short, unmeasured("Dee <dee@example.com>")},
 		"another author with analysis":       {"Dee <dee@example.com>", short + ", JUDGE", ""},
 		"an author who may only not promote": {"Carl <carl@example.com>", short, ""},
-		"an unknown author":                  {"", short, ""},
+		"no author, as in a plan":            {"", short, ""},
+		"an unknown author":                  {rollout.UnknownAuthor, long, unmeasured("unknown")},
 	} {
 		t.Run(name, func(t *testing.T) {
 			tree, r := rendered(t, staged(steps(tt.steps)))

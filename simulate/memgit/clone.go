@@ -131,15 +131,16 @@ func (c *Clone) Push(_ context.Context, updates []rollout.Update) (map[string]st
 
 // Between implements reconciler.Past.
 func (c *Clone) Between(_ context.Context, from, to string) (line []source.Snapshot, err error) {
-	for at := to; ; at = c.Server.at(at).Parent {
-		if at == "" {
-			return line, fmt.Errorf("commit %s is not before %s", from, to)
-		}
+	for at := to; at != ""; at = c.Server.at(at).Parent {
 		line = append([]source.Snapshot{c.Server.Commits[at]}, line...)
 		if at == from {
 			return line, nil
 		}
 	}
+	if from == "" {
+		return append([]source.Snapshot{&Snapshot{}}, line...), nil
+	}
+	return line, fmt.Errorf("commit %s is not before %s", from, to)
 }
 
 // Outside implements reconciler.Past.
