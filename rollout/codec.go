@@ -68,7 +68,7 @@ func manyDocuments(data []byte) bool {
 }
 
 func oneLine(err error) string {
-	return strings.Join(strings.Fields(strings.TrimPrefix(err.Error(), "error converting YAML to JSON: ")), " ")
+	return ParserText(strings.TrimPrefix(err.Error(), "error converting YAML to JSON: "))
 }
 
 func encode(v any) ([]byte, error) {

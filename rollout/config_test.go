@@ -98,8 +98,10 @@ func TestParseConfigRefuses(t *testing.T) {
 		noName   = " is not a name; use lower-case letters, digits and -, at most 63"
 	)
 	for name, tt := range map[string]struct{ text, want string }{
-		"not YAML":      {"apps: [\n", "is not valid YAML: yaml: line 3: did not find expected node content"},
-		"unknown field": {apps + "intervall: 3s\n", "intervall: is not a known field; did you mean interval?"},
+		"not YAML":               {"apps: [\n", "is not valid YAML: yaml: line 3: did not find expected node content"},
+		"an unknown anchor":      {"apps: *hunter2\n", "is not valid YAML: yaml: unknown anchor referenced"},
+		"a key without a string": {apps + "null: hunter2\n", "is not valid YAML: unsupported map key of type: %!s(<nil>), key: <nil>"},
+		"unknown field":          {apps + "intervall: 3s\n", "intervall: is not a known field; did you mean interval?"},
 		"two lines": {apps + "\"a\\nb\": 3s\n", "a b: is not a known field; use one of apiVersion, apps, autoRevert, " +
 			"forge, interval, kind, kubernetes, limits, notifications, pushInterval, sharedChanges, stateBranch, stateRepo, windows, workloads"},
 		"unknown app field":  {"apps: [{path: a, nampespace: x}]\n", "apps[0].nampespace: is not a known field; did you mean namespace?"},
