@@ -258,6 +258,14 @@ func TestMessage(t *testing.T) {
 	if !strings.HasPrefix(last, "prod: shop held: ") || strings.Contains(first, "held=") {
 		t.Errorf("the first message is %q, but the last %q", first, last)
 	}
+	w.commit("two apps", map[string]string{
+		"apps/shop/app.yaml":           version("v2"),
+		"apps/till/kustomization.yaml": "resources: [app.yaml]\n",
+		"apps/till/app.yaml":           strings.ReplaceAll(version("v1"), "shop", "till"),
+	})
+	w.pass()
+	compare.Contains(t, w.git.messages[len(w.git.messages)-1],
+		" (+1 more)\n\n- till ", "\nGitrollout-App: shop phase=Paused ", "\nGitrollout-App: till phase=")
 }
 
 // unreadable is a commit whose files cannot be read.
@@ -703,6 +711,22 @@ func TestTwoWriters(t *testing.T) {
 			compare.CheckNamed(t, "the phase", rollout.Progressing, w.state().Phase)
 			compare.Contains(t, w.git.messages[len(w.git.messages)-1], "\nGitrollout-Epoch: 8\n") // this process is the writer again
 		}
+	}
+}
+
+// TestTries checks that a pass tries five times if each push loses a race. It fetches before each try, or before each but the first.
+func TestTries(t *testing.T) {
+	for fetch, want := range map[bool][2]int{true: {5, 5}, false: {4, 5}} {
+		w := newWorld(t, nil)
+		w.commit("v2", shopAt("v2"))
+		must(t, w.r.Look(w.Context()))
+		var did [2]int // fetches and pushes
+		w.git.sees = func(*rollout.Heads) { did[0]++ }
+		w.git.refuse = func(rollout.Update) error { did[1]++; return rollout.ErrConflict }
+		if err := w.r.RunOnce(w.Context(), w.clock, fetch); !errors.Is(err, rollout.ErrConflict) {
+			t.Errorf("error %v, want a conflict", err)
+		}
+		compare.CheckNamed(t, fmt.Sprintf("fetches and pushes, with a first fetch %t", fetch), want, did)
 	}
 }
 
