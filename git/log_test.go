@@ -14,7 +14,7 @@ import (
 	"gitrollout.dev/gitrollout/internal/gittest"
 )
 
-// TestLog checks that Log fetches the history in steps, and fetches nothing more when visit has returned false.
+// TestLog checks that Log fetches the history in steps of known depths, and fetches nothing more when visit has returned false.
 func TestLog(t *testing.T) {
 	const commits = 250
 	repo, tip := logged(t, commits)
@@ -25,13 +25,14 @@ func TestLog(t *testing.T) {
 		visited       int
 		whole         bool
 		fetches       int64
+		fetched       int64 // commits, each with a folder and a file
 	}{
-		{"the newest", 1000, 1, 1, false, 1},
-		{"some", 1000, 40, 40, false, 2},
-		{"all", 1000, 1000, commits, true, 3},
-		{"exactly all", commits, 1000, commits, true, 3},
-		{"limited", 120, 1000, 120, false, 3},
-		{"one", 1, 1000, 1, false, 1},
+		{"the newest", 1000, 1, 1, false, 1, 1},
+		{"some", 1000, 40, 40, false, 2, 100},
+		{"all", 1000, 1000, commits, true, 3, commits},
+		{"exactly all", commits, 1000, commits, true, 3, commits},
+		{"limited", 120, 1000, 120, false, 3, 120},
+		{"one", 1, 1000, 1, false, 1, 1},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			m := mirrorOf(t, repo)
@@ -47,8 +48,8 @@ func TestLog(t *testing.T) {
 			if err != nil || n != c.visited || whole != c.whole {
 				t.Errorf("visited %d, whole %t, error %v; want %d, %t", n, whole, err, c.visited, c.whole)
 			}
-			if got := m.Stats().Fetches; got != c.fetches {
-				t.Errorf("%d fetches, want %d", got, c.fetches)
+			if s := m.Stats(); s.Fetches != c.fetches || s.Objects != 3*c.fetched {
+				t.Errorf("%d fetches, %d objects; want %d, %d", s.Fetches, s.Objects, c.fetches, 3*c.fetched)
 			}
 		})
 	}
