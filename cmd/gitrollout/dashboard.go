@@ -151,6 +151,9 @@ for pods, which are from the cluster if that can be reached.`,
 
 func exportDashboard(ctx context.Context, dir string, s streams) error {
 	dir, err := filepath.Abs(dir)
+	if target, missing := filepath.EvalSymlinks(dir); missing == nil {
+		dir = target
+	}
 	if err = cmp.Or(err, checkExport(dir)); err != nil {
 		return err
 	}
@@ -212,22 +215,30 @@ func checkExport(dir string) error {
 	return nil
 }
 
+// removeExport removes the folder of a killed export.
+func removeExport(dir string) {
+	if checkExport(dir) == nil {
+		_ = os.RemoveAll(dir)
+	}
+}
+
 func replaceExport(dir string, pages map[string][]byte) error {
-	next := dir + ".new"
+	next, old := dir+".new", dir+".old"
+	removeExport(next)
 	err := cmp.Or(os.MkdirAll(filepath.Dir(next), 0o755), os.Mkdir(next, 0o755))
 	if err != nil {
 		return err
 	}
 	defer func() { _ = os.RemoveAll(next) }() // exists only after an error
-	pages[exportMark] = nil
+	err = os.WriteFile(filepath.Join(next, exportMark), nil, 0o644) // first, for removeExport
 	for file, page := range pages {
 		err = cmp.Or(err, os.WriteFile(filepath.Join(next, file), page, 0o644))
 	}
 	if err = cmp.Or(err, checkExport(dir)); err != nil { // check again, because reading may take minutes
 		return err
 	}
-	old := dir + ".old" // a folder that cannot be moved, such as a mount, keeps its files
-	switch err = os.Rename(dir, old); {
+	removeExport(old)
+	switch err = os.Rename(dir, old); { // a folder that cannot be moved, such as a mount, keeps its files
 	case errors.Is(err, os.ErrNotExist):
 		return os.Rename(next, dir)
 	case err != nil:

@@ -14,7 +14,8 @@ import (
 )
 
 // TestDashboardExport checks the command from Git alone: two exports have the same bytes, an export replaces an earlier export, and a
-// folder with other files is refused and stays. A repository without state is an error, and leaves no folder.
+// folder with other files is refused and stays. A repository without state is an error, and leaves no folder. A link to a folder stays, and
+// the folders of a killed export are removed.
 func TestDashboardExport(t *testing.T) {
 	repo, parent := fleetRepo(t, 2), t.TempDir()
 	export := func(url, dir string) (code int, said string) {
@@ -51,6 +52,28 @@ func TestDashboardExport(t *testing.T) {
 		t.Error("a page shows a path on this machine")
 	}
 
+	link := filepath.Join(parent, "link")
+	must(t, os.Symlink(second, link))
+	for _, dir := range []string{second + ".new", second + ".old"} {
+		must(t, os.Mkdir(dir, 0o755))
+		must(t, os.WriteFile(filepath.Join(dir, exportMark), nil, 0o600))
+	}
+	must(t, os.Remove(filepath.Join(second, "index.html")))
+	if code, said := export(repo.Bare, link); code != 0 {
+		t.Fatalf("exit %d: %s", code, said)
+	}
+	compare.Check(t, written, files(second))
+	target, err := os.Readlink(link)
+	must(t, err)
+	compare.Check(t, second, target)
+
+	must(t, os.Mkdir(second+".new", 0o755))
+	must(t, os.WriteFile(filepath.Join(second+".new", "notes.txt"), []byte("mine"), 0o600))
+	if code, said := export(repo.Bare, second); code != int(exitFailed) || !strings.Contains(said, "second.new: file exists") {
+		t.Errorf("exit %d: %s", code, said)
+	}
+	compare.Check(t, map[string]string{"notes.txt": "mine"}, files(second+".new"))
+	must(t, os.RemoveAll(second+".new"))
 	must(t, os.Remove(filepath.Join(second, exportMark)))
 	must(t, os.WriteFile(filepath.Join(first, "notes.txt"), []byte("mine"), 0o600))
 	third := filepath.Join(parent, "third")
@@ -79,5 +102,5 @@ func TestDashboardExport(t *testing.T) {
 	compare.Check(t, "mine", files(first)["notes.txt"])
 	entries, err := os.ReadDir(parent)
 	must(t, err)
-	compare.Check(t, 4, len(entries)) // new, second, third and fourth: no temporary folder stays
+	compare.Check(t, 5, len(entries)) // new, second, link, third and fourth: no temporary folder stays
 }
