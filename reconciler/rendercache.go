@@ -310,12 +310,11 @@ func (c *renderCache) isBlamed(app, from, main string) bool {
 	return false
 }
 
-// setHistory searches a line of commits for the last change of an app's head. Otherwise, the line's first commit counts.
+// setHistory searches a line of commits for an app's last change. Without a change, the first commit counts.
 func (c *renderCache) setHistory(app string, tree Snapshot, line []Snapshot) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	h := c.heads[app]
-	if h != nil && h.isUnblamed && h.of == tree.Commit().ID && h.of == h.want {
+	if h := c.heads[app]; h != nil && h.isUnblamed && h.of == tree.Commit().ID && h.of == h.want {
 		h.missed = true
 		c.queue.add(job{what{app: h.app, commit: h.of, head: true}, tree, line, nil, true})
 		return

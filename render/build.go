@@ -157,7 +157,7 @@ func reduce(fs *treeFS, file string, err error) error {
 	if invalid := new(rollout.InvalidError); errors.As(err, &invalid) {
 		return invalid
 	}
-	text := rollout.ParserText(unquote(err.Error()))
+	text := rollout.YAMLText(unquote(err.Error()))
 	text = strings.ReplaceAll(text, mount+"/", "")
 	text = strings.ReplaceAll(text, mount, ".")
 	if roots := rootPart.FindAllStringSubmatch(text, -1); len(roots) > 0 {

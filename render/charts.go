@@ -123,7 +123,7 @@ func (in *inspector) chartValues(at referrer, dir string, c types.HelmChart) (ma
 	}
 	if len(c.ValuesInline) > 0 {
 		if content, err = inlineValues(content, c); err != nil {
-			return nil, at.below("valuesInline").invalid("", "cannot be merged with %s: %s", file, rollout.ParserText(err.Error()))
+			return nil, at.below("valuesInline").invalid("", "cannot be merged with %s: %s", file, rollout.YAMLText(err.Error()))
 		}
 	}
 	values, err := mergeValues(nil, file, content)
@@ -141,7 +141,7 @@ func (in *inspector) chartValues(at referrer, dir string, c types.HelmChart) (ma
 func mergeValues(values map[string]any, file string, content []byte) (map[string]any, error) {
 	merged, err := chart.Merge(values, content)
 	if err != nil {
-		return nil, rollout.Invalidf(file, "", "%s", rollout.ParserText(err.Error()))
+		return nil, rollout.Invalidf(file, "", "%s", rollout.YAMLText(err.Error()))
 	}
 	return merged, nil
 }

@@ -91,7 +91,7 @@ func measure(file, field string, content []byte) (total shape, err error) {
 		switch {
 		case errors.Is(err, io.EOF):
 		case err != nil:
-			return total, rollout.Invalidf(file, field, "is not valid YAML: %s", shiftLine(rollout.ParserText(err.Error()), line))
+			return total, rollout.Invalidf(file, field, "is not valid YAML: %s", shiftLine(rollout.YAMLText(err.Error()), line))
 		default:
 			m := &meter{expanded: map[*kyaml.Node]int{}}
 			nodes, problem := m.count(&doc, 0)

@@ -68,7 +68,7 @@ func manyDocuments(data []byte) bool {
 }
 
 func oneLine(err error) string {
-	return ParserText(strings.TrimPrefix(err.Error(), "error converting YAML to JSON: "))
+	return YAMLText(strings.TrimPrefix(err.Error(), "error converting YAML to JSON: "))
 }
 
 func encode(v any) ([]byte, error) {

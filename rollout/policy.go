@@ -12,15 +12,12 @@ import (
 // Policy has cluster operators' rules for apps, which a push to the users' branch cannot change.
 type Policy struct {
 	File      string
-	Unmatched string // PolicyDeny (default) or PolicyAllow, for apps without a project
+	Unmatched string // "deny" (default) or PolicyAllow, for apps without a project
 	Projects  []Project
 }
 
-// The values of Policy.Unmatched.
-const (
-	PolicyDeny  = "deny"
-	PolicyAllow = "allow"
-)
+// PolicyAllow is the value of Policy.Unmatched that holds no app.
+const PolicyAllow = "allow"
 
 // Project has rules for some apps, in addition to the configuration's rules.
 type Project struct {

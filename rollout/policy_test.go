@@ -204,7 +204,7 @@ func FuzzPolicy(f *testing.F) {
 		if err != nil {
 			return
 		}
-		if len(p.Projects) == 0 || !slices.Contains([]string{rollout.PolicyAllow, rollout.PolicyDeny}, p.Unmatched) {
+		if len(p.Projects) == 0 || !slices.Contains([]string{rollout.PolicyAllow, "deny"}, p.Unmatched) {
 			t.Errorf("%+v is a policy", p)
 		}
 		for _, project := range p.Projects {

@@ -56,8 +56,8 @@ func OneLine(text string) string {
 var quotedValue = regexp.MustCompile(
 	"(anchor) '.*?'( referenced| value)|(!!\\w+) `.*?`( as a | into )|(nsupported map key .*?), value: .*")
 
-// ParserText returns a YAML parser's error as one line without the file's values, which may be Secrets'.
-func ParserText(err string) string { return quotedValue.ReplaceAllString(OneLine(err), "$1$2$3$4$5") }
+// YAMLText returns a YAML parser's error as one line without the file's values, which may be Secrets'.
+func YAMLText(err string) string { return quotedValue.ReplaceAllString(OneLine(err), "$1$2$3$4$5") }
 
 func characters(text string) string {
 	return strings.Map(func(r rune) rune {

@@ -36,7 +36,7 @@ type Trust struct {
 }
 
 // Prepare returns an app for Gather. A forbidden head has an error and no render.
-func Prepare(b *Branch, app rollout.App, s rollout.State, head strategies.Head, p Promotion, t Trust) App {
+func Prepare(b *Branch, app rollout.App, s rollout.State, head strategies.Head, p Promotion, t Trust) (a App) {
 	if !t.IsKnown {
 		p.By = head.Commit
 		if p.File != nil && p.File.Forbidden == "" {
@@ -53,7 +53,6 @@ func Prepare(b *Branch, app rollout.App, s rollout.State, head strategies.Head, 
 			t.Entry.Release = r.Version()
 		}
 	}
-	var barred error
 	switch {
 	case t.Refused != nil:
 		head.Commit, head.Err = t.Newest, t.Refused
@@ -67,14 +66,14 @@ func Prepare(b *Branch, app rollout.App, s rollout.State, head strategies.Head, 
 	case head.Render == nil && t.Unknown != nil: // otherwise an outdated render stays for a rollback
 		head.Err = t.Unknown
 	case head.Render != nil && (s.Stable == nil || head.Render.Release() != s.Stable.Hash): // a rollback begins no release
-		barred = policy.CheckAuthor(b.Tree, head.Render, head.Render.Commit.Author, b.Policy)
+		a.Barred = policy.CheckAuthor(b.Tree, head.Render, head.Render.Commit.Author, b.Policy)
 	}
 	if head.Err != nil {
 		head.Render = nil
 	}
-	a := App{App: app, Head: head, Promotion: p.File, Calendar: b.Calendar(app.Name), State: s, Stage: b.Stage(),
-		Barred: barred}
-	if head.Render != nil && barred == nil || s.Source == "" {
+	a = App{App: app, Head: head, Promotion: p.File, Calendar: b.Calendar(app.Name), State: s, Stage: b.Stage(),
+		Barred: a.Barred}
+	if head.Render != nil && a.Barred == nil || s.Source == "" {
 		a.Entry = t.Entry
 	}
 	if e := s.Entered; a.Entry != nil {
