@@ -1,15 +1,18 @@
 package render
 
 import (
+	"bytes"
 	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"path"
 	"strings"
 
 	"sigs.k8s.io/kustomize/api/types"
 
+	"gitrollout.dev/gitrollout/render/convert"
 	"gitrollout.dev/gitrollout/rollout"
 )
 
@@ -50,8 +53,35 @@ func inspect(fs *treeFS, app rollout.App) (plan, error) {
 	if err := in.chartApp(); err != nil {
 		return in.plan, err
 	}
-	err = in.enter(real, referrer{})
+	if err = in.enter(real, referrer{}); err == nil {
+		in.useOneVersion()
+	}
 	return in.plan, err
+}
+
+// useOneVersion converts gitrollout's documents if the app has several versions, because kustomize compares versions: a
+// vendored base may be older than its patches. If one document must stay, all stay.
+func (in *inspector) useOneVersion() {
+	files, versions := map[string][]byte{}, map[string]bool{}
+	for key := range in.checked { // other files, such as a ConfigMap's, have no documents
+		file, _, _ := strings.Cut(key, "\x00")
+		data, err := in.fs.ReadFile(path.Join(mount, file))
+		if err != nil || !bytes.Contains(data, []byte(ownGroup)) {
+			continue
+		}
+		files[file] = data
+		for _, version := range rollout.Versions("Rollout") { // a target has the group in another field
+			versions[version] = versions[version] || bytes.Contains(data, []byte(path.Base(version)))
+		}
+	}
+	for file, data := range files {
+		made, err := convert.File(data)
+		if err != nil || !versions[rollout.AlphaVersion] || !versions[rollout.APIVersion] {
+			return
+		}
+		files[file] = made
+	}
+	maps.Copy(in.fs.made, files)
 }
 
 func (in *inspector) warn(format string, args ...any) {

@@ -12,7 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"gitrollout.dev/gitrollout/author/convert"
+	"gitrollout.dev/gitrollout/render/convert"
 	"gitrollout.dev/gitrollout/author/vendoring"
 	"gitrollout.dev/gitrollout/rollout"
 )

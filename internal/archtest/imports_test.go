@@ -53,7 +53,7 @@ var table = map[string]rule{
 		"filippo.io/age", "github.com/ProtonMail/go-crypto/openpgp", "sigs.k8s.io/kustomize/kyaml/yaml",
 	}},
 	"render/policy":  {own: []string{"render", "rollout"}, pure: true},
-	"author/convert": {own: []string{"render/sops", "rollout"}, others: []string{"sigs.k8s.io/kustomize/kyaml/yaml"}, pure: true},
+	"render/convert": {own: []string{"render/sops", "rollout"}, others: []string{"sigs.k8s.io/kustomize/kyaml/yaml"}, pure: true},
 	"author/images": {own: []string{"author/scaffold", "reconciler/source", "render/sops", "rollout"},
 		others: []string{"sigs.k8s.io/kustomize/kyaml/yaml"}, pure: true},
 	"author/scaffold": {own: []string{"render", "render/chart", "rollout"}, others: []string{
@@ -72,8 +72,8 @@ var table = map[string]rule{
 		"helm.sh/helm/v4/pkg/chart", "helm.sh/helm/v4/pkg/engine", "helm.sh/helm/v4/pkg/ignore", "helm.sh/helm/v4/pkg/release/v1/util",
 		"sigs.k8s.io/yaml",
 	}},
-	"render": {own: []string{"analysis", "render/chart", "render/sops", "rollout/experiment", "rollout/hook", "rollout",
-		"rollout/schedule", "traffic"}, others: []string{
+	"render": {own: []string{"analysis", "render/chart", "render/convert", "render/sops", "rollout/experiment", "rollout/hook",
+		"rollout", "rollout/schedule", "traffic"}, others: []string{
 		"github.com/fluxcd/pkg/envsubst",
 		"k8s.io/apimachinery/pkg/api/validate/content", "k8s.io/apimachinery/pkg/apis/meta/v1",
 		"k8s.io/apimachinery/pkg/runtime", "k8s.io/apimachinery/pkg/version", "k8s.io/client-go/kubernetes/scheme",
@@ -117,7 +117,7 @@ var table = map[string]rule{
 			"call", "publish/forge", "publish/metrics", "publish/serve", "publish/tracing",
 			"publish/notify", "publish/notify/gitstore", "publish/notify/service", "publish/notify/worker",
 			"reconciler", "reconciler/adapters", "reconciler/measure", "reconciler/propose", "reconciler/report", "reconciler/source",
-			"render", "render/policy", "author/convert", "author/scaffold", "render/schema", "render/sops", "author/vendoring",
+			"render", "render/policy", "render/convert", "author/scaffold", "render/schema", "render/sops", "author/vendoring",
 			"render/worker", "render/worktree", "rollout", "simulate", "strategies",
 			"views/console", "views/dashboard", "views/doctor", "author/images", "author/plan", "views/status",
 			"views/terminal",

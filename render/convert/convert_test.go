@@ -6,7 +6,7 @@ import (
 
 	"github.com/rogpeppe/go-internal/txtar"
 
-	"gitrollout.dev/gitrollout/author/convert"
+	"gitrollout.dev/gitrollout/render/convert"
 	"gitrollout.dev/gitrollout/internal/compare"
 )
 

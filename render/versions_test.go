@@ -1,0 +1,53 @@
+package render_test
+
+import (
+	"maps"
+	"strings"
+	"testing"
+
+	"gitrollout.dev/gitrollout/internal/compare"
+	"gitrollout.dev/gitrollout/render"
+	"gitrollout.dev/gitrollout/render/convert"
+	"gitrollout.dev/gitrollout/rollout"
+)
+
+// TestVersionsInOneApp converts an overlay or its vendored base. Each patch still finds its object, and a ConfigMap keeps its text, so
+// the app renders as before.
+func TestVersionsInOneApp(t *testing.T) {
+	const head = "apiVersion: gitrollout.dev/v1alpha1\nkind: Rollout\nmetadata: {name: web}\n"
+	const patch = head + "spec: {strategy: {canary: {steps: [{setWeight: 25}]}}}"
+	const own = "{group: gitrollout.dev, version: v1alpha1, kind: Rollout}"
+	for name, overlay := range map[string]string{
+		"a patch in a file":            "patches: [{path: patch.yaml}]\n",
+		"a patch in the kustomization": "patches:\n- patch: |-\n    " + strings.ReplaceAll(patch, "\n", "\n    ") + "\n",
+		"a target": "patches:\n- target: " + own + "\n" +
+			"  patch: |-\n    - {op: replace, path: /spec/strategy/canary/steps/0/setWeight, value: 25}\n",
+		"a replacement": "replacements:\n- source: {kind: Deployment, fieldPath: spec.replicas}\n" +
+			"  targets: [{select: " + own + ", fieldPaths: [spec.strategy.canary.steps.0.setWeight]}]\n",
+	} {
+		files := map[string]string{
+			"vendored/kustomization.yaml": "resources: [all.yaml]\n",
+			"vendored/all.yaml": strings.Replace(deploymentHead, "spec:\n", "spec:\n  replicas: 25\n", 1) +
+				"---\n" + ownHead + "  strategy: {canary: {steps: [{setWeight: 50}]}}\n",
+			"kustomization.yaml": "resources: [vendored]\nconfigMapGenerator: [{name: a, files: [data.yaml]}]\n" + overlay,
+			"data.yaml":          head,
+			"patch.yaml":         patch,
+		}
+		was := renderRepo(t, files)
+		compare.CheckNamed(t, name, 25, *was.Specs[0].Canary.Steps[0].SetWeight)
+		for _, converted := range []string{"vendored/all.yaml", "kustomization.yaml patch.yaml"} {
+			mixed := maps.Clone(files)
+			for file := range strings.FieldsSeq(converted) {
+				made, err := convert.File([]byte(files[file]))
+				must(t, err)
+				mixed[file] = string(made)
+			}
+			got, err := render.New(render.InProcess{}).Render(newTree(mixed), demo, rollout.Commit{})
+			if err != nil {
+				t.Errorf("%s: with converted %s: %v", name, converted, err)
+				continue
+			}
+			compare.CheckNamed(t, name+": with converted "+converted, was, got)
+		}
+	}
+}
