@@ -191,14 +191,12 @@ func (r *committer) edits(
 			files[rollout.StatePath(s.renamedFrom.from)], states[s.renamedFrom.from] = nil, rollout.State{}
 		}
 	}
-	if on.claims {
-		of := rollout.Cluster{APIVersion: version, Cluster: r.Cluster, UID: r.UID, Source: r.Source, Writer: on.writer}
-		data, err := of.Encode()
-		if err != nil {
-			return nil, nil, fmt.Errorf("%s: %w", rollout.ClusterPath, err)
-		}
-		files[rollout.ClusterPath] = data
+	of := rollout.Cluster{APIVersion: version, Cluster: r.Cluster, UID: r.UID, Source: r.Source, Writer: on.writer}
+	data, err := of.Encode()
+	if err != nil {
+		return nil, nil, fmt.Errorf("%s: %w", rollout.ClusterPath, err)
 	}
+	files[rollout.ClusterPath] = data
 	return files, states, nil
 }
 

@@ -26,9 +26,8 @@ type stateStore struct {
 	proposals map[string]string // by branch
 	apps      map[string]appState
 	failed    map[string]bool // apps with an error; a poll need not search all apps
-	isClaimed bool
-	writer    rollout.Writer // from cluster.yaml
-	epoch     int            // of this process; 0 before its first commit
+	writer    rollout.Writer  // from cluster.yaml
+	epoch     int             // of this process; 0 before its first commit
 }
 
 type appState struct {
@@ -178,7 +177,6 @@ func (r *stateStore) readState(states *source.States, name string) bool {
 
 // check refuses another cluster's state branch, because its states do not describe this cluster.
 func (r *stateStore) check(c *rollout.Cluster) error {
-	r.isClaimed = c != nil
 	if c == nil {
 		return nil
 	}
@@ -225,14 +223,12 @@ func (r *stateStore) nextWriter() rollout.Writer {
 type draft struct {
 	head   string
 	writer rollout.Writer
-	claims bool // also write cluster.yaml
 }
 
 func (r *stateStore) draft() draft {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	writer := r.nextWriter()
-	return draft{head: r.head, writer: writer, claims: !r.isClaimed || writer != r.writer}
+	return draft{head: r.head, writer: r.nextWriter()}
 }
 
 func (r *stateStore) begin() (end func()) {
@@ -249,7 +245,7 @@ func (r *stateStore) begin() (end func()) {
 func (r *stateStore) setRecorded(on draft, head string, states map[string]rollout.State) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.head, r.isClaimed, r.writer, r.epoch = head, true, on.writer, on.writer.Epoch
+	r.head, r.writer, r.epoch = head, on.writer, on.writer.Epoch
 	for app, state := range states {
 		if state.App == "" { // renamed or removed
 			delete(r.apps, app)

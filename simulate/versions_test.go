@@ -43,12 +43,19 @@ func TestVersionsInARelease(t *testing.T) {
 		p.settle()
 		compare.CheckNamed(t, app+": the phase", rollout.Healthy, p.state(app).Phase)
 		compare.CheckNamed(t, app+": the promotion", before, p.versionOf(Branch, file))
-		compare.CheckNamed(t, app+": the record", after, p.versionOf(branch, rollout.StatePath(app)))
+		for _, file := range []string{rollout.StatePath(app), rollout.ClusterPath} {
+			compare.CheckNamed(t, app+": "+file, after, p.versionOf(branch, file))
+		}
 	}
 	check("shop", rollout.StepsVersion, rollout.APIVersion)
 	p.files("v3", map[string]string{shopFile: strings.ReplaceAll(appFile("shop", "v3"), rollout.AlphaVersion, rollout.APIVersion)})
 	check("shop", rollout.APIVersion, rollout.APIVersion)
+	serial := p.state("shop").Serial
 	p.files("an older version again", p.converted(rollout.APIVersion, rollout.AlphaVersion))
+	for _, file := range []string{rollout.StatePath("shop"), rollout.ClusterPath} { // without a transition
+		compare.CheckNamed(t, file+" after the revert", rollout.AlphaVersion, p.versionOf(branch, file))
+	}
+	compare.CheckNamed(t, "the serial after the revert", serial, p.state("shop").Serial)
 	check("till", rollout.StepsVersion, rollout.AlphaVersion)
 	p.files("v4", map[string]string{shopFile: appFile("shop", "v4")})
 	check("shop", rollout.StepsVersion, rollout.AlphaVersion)
