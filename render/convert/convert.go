@@ -21,8 +21,9 @@ var (
 	group, old, _ = strings.Cut(rollout.AlphaVersion, "/")
 	now           = strings.TrimPrefix(rollout.APIVersion, group+"/")
 
-	// inTemplate matches a document of a chart, which is no YAML.
-	inTemplate = regexp.MustCompile(`(?m)^(apiVersion:[ \t]*["']?` + regexp.QuoteMeta(group) + `/)` + old + `\b`)
+	// inTemplate matches a document of a chart, which is no YAML, an item of a list, or a named template.
+	inTemplate = regexp.MustCompile(`(?m)((?:^(?:[ \t]*- )?apiVersion:[ \t]*["']?|\bdefine [^}]*\}\}\s*)` +
+		regexp.QuoteMeta(group) + `/)` + old + `\b`)
 
 	// inPatch matches a patch's text up to the end of an apiVersion. A JSON patch has it as a value.
 	inPatch = regexp.MustCompile(`apiVersion["']?([,\s]+["']?value["']?)?\s*:\s*["']?` +
@@ -31,14 +32,26 @@ var (
 	lineBreak = regexp.MustCompile("\r\n|[\n\r\u0085\u2028\u2029]") // as yaml.Node counts lines
 )
 
+// ErrDecision is the reason why a Promotion or a record stays. Other errors need a change by hand.
+var ErrDecision = errors.New("records a decision; the next decision replaces the file")
+
 // File replaces AlphaVersion by APIVersion in a YAML file, also in a kustomization's patches. All other bytes stay. An
 // error says why a document stays as it is.
 func File(data []byte) ([]byte, error) {
-	switch {
-	case !bytes.Contains(data, []byte(old)):
-		return data, nil
-	case sops.Is(data):
+	text := bytes.ReplaceAll(data, []byte{0}, nil) // of UTF-16
+	switch made, err := converted(data); {
+	case len(text) < len(data) && bytes.Contains(text, []byte(rollout.AlphaVersion)):
+		return data, errors.New("is not in UTF-8: change it by hand")
+	case !bytes.Equal(made, data) && sops.Is(data):
 		return data, errors.New("is signed by SOPS; decrypt it, convert it and encrypt it again")
+	default:
+		return made, err
+	}
+}
+
+func converted(data []byte) ([]byte, error) {
+	if !bytes.Contains(data, []byte(old)) {
+		return data, nil
 	}
 	f, decoder := file{text: string(data)}, yaml.NewDecoder(bytes.NewReader(data))
 	f.breaks = lineBreak.FindAllStringIndex(f.text, -1)
@@ -49,7 +62,7 @@ func File(data []byte) ([]byte, error) {
 			return f.edited(), f.err
 		case err != nil && bytes.Contains(data, []byte("{{")):
 			return inTemplate.ReplaceAll(data, []byte("${1}"+now)), nil
-		case err != nil && !bytes.Contains(data, []byte(group)):
+		case err != nil && !bytes.Contains(data, []byte(rollout.AlphaVersion)):
 			return data, nil
 		case err != nil:
 			return data, errors.New("is not valid YAML: " + rollout.OneLine(err.Error()))
@@ -78,7 +91,9 @@ func (f *file) document(root *yaml.Node) {
 	f.walk(root, false)
 	kind := field(root, "kind").Value
 	if kind == "" || kind == "Kustomization" || kind == "Component" || strings.HasPrefix(kind, "Patch") {
-		for _, name := range []string{"patch", "patches", "patchesStrategicMerge", "patchesJson6902", "transformers"} {
+		for _, name := range []string{
+			"patch", "patches", "patchesStrategicMerge", "patchesJson6902", "replacements", "transformers",
+		} {
 			f.walk(field(root, name), true)
 		}
 	}
@@ -96,7 +111,7 @@ func (f *file) walk(n *yaml.Node, isPatch bool) {
 	version, kind := field(n, "apiVersion"), field(n, "kind").Value
 	switch isOld := version.Value == rollout.AlphaVersion; {
 	case isOld && slices.Contains([]string{"Promotion", "RolloutState", "ClusterState", "Notified"}, kind):
-		f.err = errors.New("records a decision; the next decision replaces the file") // its digest counts
+		f.err = cmp.Or(f.err, ErrDecision) // its digest counts
 	case isOld:
 		f.replace(version, rollout.AlphaVersion)
 	case field(n, "group").Value == group && field(n, "version").Value == old:
