@@ -4,6 +4,7 @@
 package vendoring
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"errors"
@@ -233,34 +234,46 @@ func Folders(at string) (dirs []string, err error) {
 		}
 		return nil
 	})
-	isForeign := func(other string) bool { return IsIn(dirs, other) }
+	isForeign := func(other string) bool {
+		is, _ := IsIn(dirs, other) // with an invalid vendor.yaml, no folder is vendored
+		return is
+	}
 	return slices.DeleteFunc(slices.Clone(dirs), isForeign), err
 }
 
-// IsIn reports whether a path is vendored by the vendor.yaml of one of the folders.
-func IsIn(dirs []string, name string) bool {
-	return slices.ContainsFunc(dirs, func(dir string) bool {
-		below, err := filepath.Rel(dir, name)
-		return err == nil && filepath.IsLocal(below) && brings(dir, filepath.ToSlash(below))
-	})
+// IsIn reports whether a path is vendored by a vendor.yaml of the folders. An error says which vendor.yaml is invalid.
+func IsIn(dirs []string, name string) (is bool, err error) {
+	for _, dir := range dirs {
+		if below, outside := filepath.Rel(dir, name); outside == nil && filepath.IsLocal(below) {
+			one, invalid := brings(dir, filepath.ToSlash(below))
+			is, err = is || one, cmp.Or(err, invalid)
+		}
+	}
+	return is, err
 }
 
-func brings(dir, below string) bool {
-	// If vendor.yaml is invalid, no folder counts as vendored.
+func brings(dir, below string) (bool, error) {
 	root, err := os.OpenRoot(dir)
 	if err != nil {
-		return false
+		return false, nil
 	}
 	defer func() { _ = root.Close() }()
+	head, err := root.ReadFile(rollout.VendorFile)
+	if errors.Is(err, fs.ErrNotExist) || err == nil && !bytes.Contains(head, []byte("gitrollout.dev/")) {
+		return false, nil // or another tool's
+	}
 	sources, locked, err := read(root)
-	for at := below; err == nil && at != "."; at = path.Dir(at) {
+	if err != nil {
+		return false, fmt.Errorf("%s: %w", dir, err)
+	}
+	for at := below; at != "."; at = path.Dir(at) {
 		isLocked := slices.ContainsFunc(locked, func(p Pin) bool { return p.Into == at })
 		isOne := func(s rollout.VendorSource) bool { return s.Chart == nil && s.Into == at }
 		if isLocked || slices.ContainsFunc(sources, isOne) {
-			return true
+			return true, nil
 		}
 	}
-	return false
+	return false, nil
 }
 
 // staging has new files until write moves the files, so that a full disk changes nothing.
@@ -322,7 +335,15 @@ func stage(dir *os.Root, pins []Pin, contents []files) (fresh []int, err error) 
 		}
 		fresh = append(fresh, i)
 	}
-	data, err := yaml.Marshal(lockFile{rollout.APIVersion, lockKind, pins})
+	head, err := dir.ReadFile(rollout.VendorFile)
+	var like struct{ APIVersion string }
+	if err == nil {
+		err = yaml.Unmarshal(head, &like) // an older program, which reads vendor.yaml, also reads vendor.lock
+	}
+	if err != nil {
+		return nil, err
+	}
+	data, err := yaml.Marshal(lockFile{like.APIVersion, lockKind, pins})
 	if err != nil {
 		return nil, err
 	}

@@ -12,8 +12,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"gitrollout.dev/gitrollout/render/convert"
 	"gitrollout.dev/gitrollout/author/vendoring"
+	"gitrollout.dev/gitrollout/render/convert"
 	"gitrollout.dev/gitrollout/rollout"
 )
 
@@ -33,8 +33,9 @@ version of the app's record. An older gitrollout reads only the old version, and
 the apps at a new one. So first upgrade gitrollout in all clusters of the repository.
 
 Promotion files stay, because an edit would repeat the decision. So do vendored folders,
-files that SOPS has signed, and symbolic links. A kustomize patch must have the same
-apiVersion as its object, so undo the conversion of a patch of a vendored object.`,
+files that SOPS has signed, and symbolic links. gitrollout applies a converted patch also
+to a vendored object, but the program kustomize compares the versions. If a file needs a
+change by hand, the exit code is 1.`,
 		Example: `  gitrollout convert && gitrollout validate
   gitrollout convert --check                     # for CI
   gitrollout convert .gitrollout apps/shop policy.yaml`,
@@ -49,10 +50,10 @@ apiVersion as its object, so undo the conversion of a patch of a vendored object
 	return cmd
 }
 
-var mayConvert = regexp.MustCompile(`(\.ya?ml|\.json|\.tpl|Kustomization|vendor\.lock)$`)
+var mayConvert = regexp.MustCompile(`((?i:\.ya?ml|\.json|\.tpl)|Kustomization|vendor\.lock)$`)
 
 func (s streams) convert(paths []string, check bool) error {
-	vendors, err := vendoring.Folders(".")
+	here, vendors, err := vendorsHere()
 	if err != nil {
 		return err
 	}
@@ -61,26 +62,32 @@ func (s streams) convert(paths []string, check bool) error {
 		return err
 	}
 	defer func() { _ = root.Close() }()
-	count := 0
+	count, left := 0, 0
 	each := func(name string, e fs.DirEntry, err error) error {
 		switch {
 		case err != nil:
 			return err
 		case e.IsDir() && (e.Name() == ".git" || e.Name() == "node_modules"):
 			return fs.SkipDir
-		case !e.Type().IsRegular() || !mayConvert.MatchString(name) || vendoring.IsIn(vendors, name):
+		case !e.Type().IsRegular() || !mayConvert.MatchString(name):
 			return nil
+		}
+		if is, err := vendoring.IsIn(vendors, filepath.Join(here, name)); is || err != nil {
+			return err
 		}
 		data, err := root.ReadFile(name)
 		made, why := convert.File(data)
 		if err == nil && why != nil {
 			err = s.say("left " + name + ": " + why.Error())
 		}
+		if why != nil && !errors.Is(why, convert.ErrDecision) {
+			left++
+		}
 		if err != nil || bytes.Equal(made, data) {
 			return err
 		}
 		if count++; !check {
-			err = root.WriteFile(name, made, 0o644)
+			err = replace(root, name, made)
 		}
 		return errors.Join(err, s.say(name))
 	}
@@ -96,10 +103,39 @@ func (s streams) convert(paths []string, check bool) error {
 		}
 	}
 	switch {
+	case count > 0 && check:
+		return fmt.Errorf("%d files have %s; run gitrollout convert", count, rollout.AlphaVersion)
+	case left > 0:
+		return fmt.Errorf("%d files have %s and were left; change them by hand", left, rollout.AlphaVersion)
 	case count == 0:
 		return s.say("no file has " + rollout.AlphaVersion + " to convert")
-	case check:
-		return fmt.Errorf("%d files have %s; run gitrollout convert", count, rollout.AlphaVersion)
 	}
 	return s.say("now: gitrollout validate")
+}
+
+// vendorsHere returns the current folder and, also above, the folders whose vendor.yaml may bring files.
+func vendorsHere() (here string, dirs []string, err error) {
+	if here, err = os.Getwd(); err == nil {
+		here, err = filepath.EvalSymlinks(here)
+	}
+	if err == nil {
+		dirs, err = vendoring.Folders(here)
+	}
+	for dir := here; dir != filepath.Dir(dir); dir = filepath.Dir(dir) {
+		dirs = append(dirs, filepath.Dir(dir))
+	}
+	return here, dirs, err
+}
+
+// replace writes a new file, because other names of the old file may be outside of the folder.
+func replace(root *os.Root, name string, data []byte) error {
+	const next = ".gitrollout-new"
+	is, err := root.Stat(name)
+	if err == nil {
+		err = root.WriteFile(name+next, data, is.Mode().Perm())
+	}
+	if err == nil {
+		err = root.Rename(name+next, name)
+	}
+	return err
 }
