@@ -24,8 +24,9 @@ type blame struct {
 // authorship names a promotion file by its blob id. The author is "" if unknown.
 type authorship struct{ file, author string }
 
-// head sets the head's Commit to the last commit in j.line that changed the render or error, for reverts and the release's author.
-// If no commit did, and j.line is a history, its first commit counts. A head with an error may have no commit.
+// head sets the head's Commit to the last commit in j.line that changed the render or error, for reverts and the
+// release's author. If no commit did, and j.line is a history, its first commit counts. A head with an error may have
+// no commit.
 func (b *blame) head(j job, head strategies.Head) strategies.Head {
 	if head.Err != nil {
 		head.Commit = rollout.Commit{}

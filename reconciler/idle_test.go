@@ -2,7 +2,11 @@ package reconciler_test
 
 import (
 	"fmt"
+	"strings"
 	"testing"
+
+	"gitrollout.dev/gitrollout/internal/compare"
+	"gitrollout.dev/gitrollout/rollout"
 )
 
 // TestIdleLookIsFree checks that a look at an unchanged repository allocates nothing for each app.
@@ -20,4 +24,20 @@ func TestIdleLookIsFree(t *testing.T) {
 	if one, many := allocations(1), allocations(31); many-one >= 15 {
 		t.Errorf("%v allocations with 31 apps, %v with one app", many, one)
 	}
+}
+
+// TestOlderConfiguration checks that a revert of the configuration's conversion makes an idle app due, and writes its record again.
+func TestOlderConfiguration(t *testing.T) {
+	w := worldOf(t, map[string]string{configFile: strings.Replace(plainConfig, "v1alpha1", "v1beta1", 1),
+		"apps/shop/kustomization.yaml": "resources: [app.yaml]\n", "apps/shop/app.yaml": version("v1")}, nil)
+	was := w.state()
+	compare.CheckNamed(t, "the record", rollout.APIVersion, was.APIVersion)
+	w.commit("revert", map[string]string{configFile: plainConfig})
+	must(t, w.r.RunOnce(t.Context(), w.clock, true))
+	is := w.state()
+	compare.CheckNamed(t, "the record after the revert", rollout.AlphaVersion, is.APIVersion)
+	if !is.Equal(&was) {
+		t.Errorf("the state has changed: %+v, was %+v", is, was)
+	}
+	w.recordsNothing(w.settle)
 }

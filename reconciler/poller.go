@@ -285,10 +285,9 @@ func (l *poller) publish(was, next *gitView, touched []string, answers bool) {
 		l.approvals.forget()
 	}
 	l.seen.Store(next)
-	isAll := was == nil || was.keys != next.keys || was.branch.Policy != next.branch.Policy ||
-		was.settings(l.Cluster).APIVersion != next.settings(l.Cluster).APIVersion ||
-		(was.behind == nil) != (next.behind == nil) || !was.branch.Fleet.Same(next.branch.Fleet) ||
-		fmt.Sprint(was.branch.Unstaged) != fmt.Sprint(next.branch.Unstaged)
+	isAll := was == nil || was.branch.Policy != next.branch.Policy || (was.behind == nil) != (next.behind == nil) ||
+		was.keys != next.keys || was.settings(l.Cluster).APIVersion != next.settings(l.Cluster).APIVersion ||
+		!was.branch.Fleet.Same(next.branch.Fleet) || fmt.Sprint(was.branch.Unstaged) != fmt.Sprint(next.branch.Unstaged)
 	var listed []*rollout.App
 	for _, name := range sortedKeys(apps) {
 		a := apps[name]

@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"maps"
 	"path"
+	"slices"
 	"strings"
 
 	"sigs.k8s.io/kustomize/api/types"
@@ -62,21 +63,22 @@ func inspect(fs *treeFS, app rollout.App) (plan, error) {
 // useOneVersion converts gitrollout's documents if the app has several versions, because kustomize compares versions: a
 // vendored base may be older than its patches. If one document must stay, all stay.
 func (in *inspector) useOneVersion() {
-	files, versions := map[string][]byte{}, map[string]bool{}
+	files := map[string][]byte{}
 	for key := range in.checked { // other files, such as a ConfigMap's, have no documents
 		file, _, _ := strings.Cut(key, "\x00")
-		data, err := in.fs.ReadFile(path.Join(mount, file))
-		if err != nil || !bytes.Contains(data, []byte(ownGroup)) {
-			continue
+		if data, err := in.fs.ReadFile(path.Join(mount, file)); err == nil && bytes.Contains(data, []byte(ownGroup)) {
+			files[file] = data
 		}
-		files[file] = data
-		for _, version := range rollout.Versions("Rollout") { // a target has the group in another field
-			versions[version] = versions[version] || bytes.Contains(data, []byte(path.Base(version)))
+	}
+	all := bytes.Join(slices.Collect(maps.Values(files)), nil)
+	for _, version := range rollout.Versions("Rollout") { // a target has the group in another field
+		if !bytes.Contains(all, []byte(path.Base(version))) {
+			return
 		}
 	}
 	for file, data := range files {
 		made, err := convert.File(data)
-		if err != nil || !versions[rollout.AlphaVersion] || !versions[rollout.APIVersion] {
+		if err != nil {
 			return
 		}
 		files[file] = made

@@ -26,7 +26,7 @@ func (p *story) versionOf(branch, file string) string {
 }
 
 // TestVersionsInARelease converts the files of main during two releases: nothing moves. Each new record gets the version of the
-// configuration, and promotion files have the version of the record, also after a revert of the conversion.
+// configuration, and promotion files have the version of the record. A revert of the conversion writes all records again.
 func TestVersionsInARelease(t *testing.T) {
 	p := atGates(t)
 	branch, apps, version := p.config.StateBranch, fmt.Sprint(p.status()), p.cluster.version
@@ -51,11 +51,13 @@ func TestVersionsInARelease(t *testing.T) {
 	p.files("v3", map[string]string{shopFile: strings.ReplaceAll(appFile("shop", "v3"), rollout.AlphaVersion, rollout.APIVersion)})
 	check("shop", rollout.APIVersion, rollout.APIVersion)
 	serial := p.state("shop").Serial
-	p.files("an older version again", p.converted(rollout.APIVersion, rollout.AlphaVersion))
+	older := p.converted(rollout.APIVersion, rollout.AlphaVersion)
+	p.files("an older configuration again", map[string]string{rollout.ConfigPath(testCluster): older[rollout.ConfigPath(testCluster)]})
 	for _, file := range []string{rollout.StatePath("shop"), rollout.ClusterPath} { // without a transition
 		compare.CheckNamed(t, file+" after the revert", rollout.AlphaVersion, p.versionOf(branch, file))
 	}
 	compare.CheckNamed(t, "the serial after the revert", serial, p.state("shop").Serial)
+	p.files("an older version again", older)
 	check("till", rollout.StepsVersion, rollout.AlphaVersion)
 	p.files("v4", map[string]string{shopFile: appFile("shop", "v4")})
 	check("shop", rollout.StepsVersion, rollout.AlphaVersion)

@@ -4,7 +4,6 @@
 package vendoring
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"errors"
@@ -234,46 +233,40 @@ func Folders(at string) (dirs []string, err error) {
 		}
 		return nil
 	})
-	isForeign := func(other string) bool {
-		is, _ := IsIn(dirs, other) // with an invalid vendor.yaml, no folder is vendored
-		return is
-	}
-	return slices.DeleteFunc(slices.Clone(dirs), isForeign), err
+	return slices.DeleteFunc(dirs, IsIn), err
 }
 
-// IsIn reports whether a path is vendored by a vendor.yaml of the folders. An error says which vendor.yaml is invalid.
-func IsIn(dirs []string, name string) (is bool, err error) {
-	for _, dir := range dirs {
-		if below, outside := filepath.Rel(dir, name); outside == nil && filepath.IsLocal(below) {
-			one, invalid := brings(dir, filepath.ToSlash(below))
-			is, err = is || one, cmp.Or(err, invalid)
+// IsIn reports whether a path is vendored by the vendor.yaml of a folder above.
+func IsIn(name string) bool {
+	name, err := filepath.Abs(name)
+	if err == nil {
+		name, err = filepath.EvalSymlinks(name)
+	}
+	for dir := name; err == nil && dir != filepath.Dir(dir); {
+		dir = filepath.Dir(dir)
+		if below, _ := filepath.Rel(dir, name); brings(dir, filepath.ToSlash(below)) {
+			return true
 		}
 	}
-	return is, err
+	return false
 }
 
-func brings(dir, below string) (bool, error) {
+func brings(dir, below string) bool {
+	// If vendor.yaml is invalid, no folder counts as vendored.
 	root, err := os.OpenRoot(dir)
 	if err != nil {
-		return false, nil
+		return false
 	}
 	defer func() { _ = root.Close() }()
-	head, err := root.ReadFile(rollout.VendorFile)
-	if errors.Is(err, fs.ErrNotExist) || err == nil && !bytes.Contains(head, []byte("gitrollout.dev/")) {
-		return false, nil // or another tool's
-	}
 	sources, locked, err := read(root)
-	if err != nil {
-		return false, fmt.Errorf("%s: %w", dir, err)
-	}
-	for at := below; at != "."; at = path.Dir(at) {
+	for at := below; err == nil && at != "."; at = path.Dir(at) {
 		isLocked := slices.ContainsFunc(locked, func(p Pin) bool { return p.Into == at })
 		isOne := func(s rollout.VendorSource) bool { return s.Chart == nil && s.Into == at }
 		if isLocked || slices.ContainsFunc(sources, isOne) {
-			return true, nil
+			return true
 		}
 	}
-	return false, nil
+	return false
 }
 
 // staging has new files until write moves the files, so that a full disk changes nothing.
@@ -335,14 +328,9 @@ func stage(dir *os.Root, pins []Pin, contents []files) (fresh []int, err error) 
 		}
 		fresh = append(fresh, i)
 	}
-	head, err := dir.ReadFile(rollout.VendorFile)
-	var like struct{ APIVersion string }
-	if err == nil {
-		err = yaml.Unmarshal(head, &like) // an older program, which reads vendor.yaml, also reads vendor.lock
-	}
-	if err != nil {
-		return nil, err
-	}
+	head, _ := dir.ReadFile(rollout.VendorFile)
+	like := struct{ APIVersion string }{rollout.APIVersion}
+	_ = yaml.Unmarshal(head, &like) // an older program reads the lock too
 	data, err := yaml.Marshal(lockFile{like.APIVersion, lockKind, pins})
 	if err != nil {
 		return nil, err

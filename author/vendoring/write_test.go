@@ -101,25 +101,6 @@ func TestFolders(t *testing.T) {
 	compare.Check(t, "./basement ./charts/own ./charts .", got)
 }
 
-// TestIsIn checks that a path below an invalid vendor.yaml is an error, and that a vendor.yaml of another tool brings nothing.
-func TestIsIn(t *testing.T) {
-	w := newWorld(t)
-	w.update("")
-	for content, want := range map[string]string{
-		w.read("vendor.yaml"): "true <nil>",
-		strings.Replace(w.read("vendor.yaml"), "v1alpha1", "v9", 1): "false error",
-		"apiVersion: atmos/v1\nkind: AtmosVendorConfig\n":           "false <nil>",
-	} {
-		w.write("vendor.yaml", content)
-		is, err := vendoring.IsIn([]string{w.dir}, filepath.Join(w.dir, "base", "a.yaml"))
-		got := fmt.Sprint(is, " ", err)
-		if err != nil && strings.Contains(err.Error(), `"gitrollout.dev/v9" is not known`) {
-			got = fmt.Sprint(is, " error")
-		}
-		compare.CheckNamed(t, content, want, got)
-	}
-}
-
 // TestLockHasTheVersionOfItsSources checks that an update of an older vendor.yaml writes no newer vendor.lock.
 func TestLockHasTheVersionOfItsSources(t *testing.T) {
 	w := newWorld(t)

@@ -53,10 +53,6 @@ change by hand, the exit code is 1.`,
 var mayConvert = regexp.MustCompile(`((?i:\.ya?ml|\.json|\.tpl)|Kustomization|vendor\.lock)$`)
 
 func (s streams) convert(paths []string, check bool) error {
-	here, vendors, err := vendorsHere()
-	if err != nil {
-		return err
-	}
 	root, err := os.OpenRoot(".") // no file outside can be written
 	if err != nil {
 		return err
@@ -69,11 +65,8 @@ func (s streams) convert(paths []string, check bool) error {
 			return err
 		case e.IsDir() && (e.Name() == ".git" || e.Name() == "node_modules"):
 			return fs.SkipDir
-		case !e.Type().IsRegular() || !mayConvert.MatchString(name):
+		case !e.Type().IsRegular() || !mayConvert.MatchString(name) || vendoring.IsIn(name):
 			return nil
-		}
-		if is, err := vendoring.IsIn(vendors, filepath.Join(here, name)); is || err != nil {
-			return err
 		}
 		data, err := root.ReadFile(name)
 		made, why := convert.File(data)
@@ -87,7 +80,7 @@ func (s streams) convert(paths []string, check bool) error {
 			return err
 		}
 		if count++; !check {
-			err = replace(root, name, made)
+			err = root.WriteFile(name, made, 0o644)
 		}
 		return errors.Join(err, s.say(name))
 	}
@@ -111,31 +104,4 @@ func (s streams) convert(paths []string, check bool) error {
 		return s.say("no file has " + rollout.AlphaVersion + " to convert")
 	}
 	return s.say("now: gitrollout validate")
-}
-
-// vendorsHere returns the current folder and, also above, the folders whose vendor.yaml may bring files.
-func vendorsHere() (here string, dirs []string, err error) {
-	if here, err = os.Getwd(); err == nil {
-		here, err = filepath.EvalSymlinks(here)
-	}
-	if err == nil {
-		dirs, err = vendoring.Folders(here)
-	}
-	for dir := here; dir != filepath.Dir(dir); dir = filepath.Dir(dir) {
-		dirs = append(dirs, filepath.Dir(dir))
-	}
-	return here, dirs, err
-}
-
-// replace writes a new file, because other names of the old file may be outside of the folder.
-func replace(root *os.Root, name string, data []byte) error {
-	const next = ".gitrollout-new"
-	is, err := root.Stat(name)
-	if err == nil {
-		err = root.WriteFile(name+next, data, is.Mode().Perm())
-	}
-	if err == nil {
-		err = root.Rename(name+next, name)
-	}
-	return err
 }

@@ -229,7 +229,7 @@ func replaceExport(dir string, pages map[string][]byte) error {
 	if err != nil {
 		return err
 	}
-	defer func() { _ = os.RemoveAll(next) }() // exists only after an error
+	defer func() { _ = os.RemoveAll(next) }()                       // exists only after an error
 	err = os.WriteFile(filepath.Join(next, exportMark), nil, 0o644) // first, for removeExport
 	for file, page := range pages {
 		err = cmp.Or(err, os.WriteFile(filepath.Join(next, file), page, 0o644))

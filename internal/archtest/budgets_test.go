@@ -18,15 +18,15 @@ type budget struct{ lines, names int }
 // Names below internal do not count, because only tests use them.
 var budgets = map[string]budget{
 	"analysis":   {5_075, 82},
-	"author":     {5_530, 92},
+	"author":     {5_390, 91},
 	"call":       {601, 23},
 	"cluster":    {5_260, 90},
 	"cmd":        {8_020, 12},
 	"git":        {5_550, 149},
 	"internal":   {11_472, 0},
 	"publish":    {4_520, 100},
-	"reconciler": {9_246, 188},
-	"render":     {9_275, 107},
+	"reconciler": {9_265, 188},
+	"render":     {9_405, 107},
 	"rollout":    {6_780, 572},
 	"simulate":   {3_510, 100},
 	"strategies": {9_090, 243},

@@ -38,15 +38,11 @@ var ErrDecision = errors.New("records a decision; the next decision replaces the
 // File replaces AlphaVersion by APIVersion in a YAML file, also in a kustomization's patches. All other bytes stay. An
 // error says why a document stays as it is.
 func File(data []byte) ([]byte, error) {
-	text := bytes.ReplaceAll(data, []byte{0}, nil) // of UTF-16
-	switch made, err := converted(data); {
-	case len(text) < len(data) && bytes.Contains(text, []byte(rollout.AlphaVersion)):
-		return data, errors.New("is not in UTF-8: change it by hand")
-	case !bytes.Equal(made, data) && sops.Is(data):
+	made, err := converted(data)
+	if !bytes.Equal(made, data) && sops.Is(data) {
 		return data, errors.New("is signed by SOPS; decrypt it, convert it and encrypt it again")
-	default:
-		return made, err
 	}
+	return made, err
 }
 
 func converted(data []byte) ([]byte, error) {
@@ -91,9 +87,7 @@ func (f *file) document(root *yaml.Node) {
 	f.walk(root, false)
 	kind := field(root, "kind").Value
 	if kind == "" || kind == "Kustomization" || kind == "Component" || strings.HasPrefix(kind, "Patch") {
-		for _, name := range []string{
-			"patch", "patches", "patchesStrategicMerge", "patchesJson6902", "replacements", "transformers",
-		} {
+		for name := range strings.FieldsSeq("patch patches patchesStrategicMerge patchesJson6902 replacements transformers") {
 			f.walk(field(root, name), true)
 		}
 	}

@@ -10,14 +10,6 @@ import (
 	"gitrollout.dev/gitrollout/render/convert"
 )
 
-// TestUTF16 checks that a file in UTF-16 stays, with the reason.
-func TestUTF16(t *testing.T) {
-	data := "\xff\xfe" + strings.Join(strings.Split("apiVersion: gitrollout.dev/v1alpha1\nkind: Config\n", ""), "\x00") + "\x00"
-	if got, why := convert.File([]byte(data)); string(got) != data || why == nil {
-		t.Errorf("%q, because %v", got, why)
-	}
-}
-
 // TestFile converts the files in testdata. All bytes but the versions stay, and a second conversion changes nothing.
 func TestFile(t *testing.T) {
 	archive, err := txtar.ParseFile("testdata/files.txtar")
