@@ -257,7 +257,7 @@ func (c *mcpCommand) propose(ctx context.Context, s streams, in toolInput) error
 	if len(o.Edits) == 0 {
 		return errors.New(o.Effect)
 	}
-	if reason := terminal.Clean(in.Reason); reason != "" && !strings.Contains(o.Message, "\nReason: ") {
+	if reason := rollout.OneLine(in.Reason); reason != "" && !strings.Contains(o.Message, "\nReason: ") {
 		o.Message += "\nReason: " + reason + "\n" // other verbs write the reason themselves
 	}
 	o.Branch = fmt.Sprintf("%s/%s-%s", rollout.ProposalBranch("propose", w.Cluster, in.App), in.Verb,

@@ -263,7 +263,7 @@ func TestMCPProposes(t *testing.T) {
 	compare.CheckNamed(t, "parent", main, w.repo.InBare("rev-parse", branch+"~1"))
 	compare.CheckNamed(t, "files", file, w.repo.InBare("diff", "--name-only", main, branch))
 	compare.CheckNamed(t, "author", "agent[bot] <agent@example.com>", w.repo.InBare("log", "-1", "--format=%an <%ae>", branch))
-	compare.Contains(t, w.repo.Message(branch), "\nReason: all", " good  Signed-off-by: Ann")
+	compare.Contains(t, w.repo.Message(branch), "\nReason: all", " good Signed-off-by: Ann")
 	if now := w.repo.Refs(); len(now) != len(before)+1 {
 		t.Errorf("refs are %v", now)
 	}
