@@ -60,18 +60,20 @@ func (r *Reconciler) pass(ctx context.Context, name string, now time.Time) (s *p
 	defer func() { end(s.err) }()
 	defer r.rescue(&s.transition)
 	r.decide(ctx, s, now)
-	s.setVersion(v.settings(r.Cluster).APIVersion, r.Only == nil)
+	if r.Only == nil { // otherwise no record is written
+		s.setVersion(v.settings(r.Cluster).APIVersion)
+	}
 	r.setRoles(ctx, s)
 	return s
 }
 
 // setVersion sets the record's version. After the revert of a conversion, it writes even an unchanged record again,
-// because an older program does not read the newer version. ofAll is false if only some apps are reconciled.
-func (s *pass) setVersion(version string, ofAll bool) {
+// because an older program does not read the newer version.
+func (s *pass) setVersion(version string) {
 	next := &s.decision.State
 	next.APIVersion = cmp.Or(version, next.APIVersion)
 	isNewer := s.before.APIVersion == rollout.APIVersion && next.APIVersion == rollout.AlphaVersion
-	if isNewer && !s.changed && !s.decision.Rollback && !s.decision.Stale && ofAll {
+	if isNewer && !s.changed && !s.decision.Rollback && !s.decision.Stale {
 		s.changed, s.decision.Subject = true, s.app.Name+" is recorded in "+next.APIVersion+" again"
 	}
 }
