@@ -142,7 +142,7 @@ func checkCompare(m *Metric) error {
 		return wrong("count", "measure more often, or write {{elapsed}}",
 			"is 1, but with {{release.elapsed}} the first measurement only begins the counts")
 	case m.Provider == "prometheus" && m.Config["rangeQuery"] != nil:
-		return wrong("provider.prometheus.rangeQuery", "remove it", "conflicts with compare")
+		return wrong("provider.prometheus.rangeQuery", "remove rangeQuery", "conflicts with compare")
 	case c.Histogram && m.Provider != "prometheus":
 		return wrong("compare.histogram", "use prometheus, or remove histogram", "conflicts with the provider %s", m.Provider)
 	case c.Histogram && WindowOf(*m) == WindowOther:
@@ -182,7 +182,7 @@ func checkPair(m *Metric) error {
 	case field == "queries" && m.Compare == nil && isPair && !formula:
 		return wrong("provider.datadog.formula", "write the result, as in bad / of", "is missing, but there are 2 queries")
 	case field == "queries" && m.Compare != nil && formula:
-		return wrong("provider.datadog.formula", "remove it", "conflicts with compare")
+		return wrong("provider.datadog.formula", "remove formula", "conflicts with compare")
 	case field != "" && m.Compare != nil && !isPair:
 		return wrong("provider."+m.Provider+"."+field, "name the queries bad and of",
 			"are not bad and of, which compare needs")

@@ -63,7 +63,7 @@ func (c *datadogConfig) checkQueries(v1 bool) error {
 	case c.Formula == "" && len(names) > 1 && !slices.Equal(names, []string{"bad", "of"}):
 		return wrong("formula", "write the result, as in a / b", "is missing, but there are %d queries", len(c.Queries))
 	case v1 && c.Aggregator != "":
-		return wrong("aggregator", "write apiVersion: v2, or remove it", "is %q, but the API is v1", c.Aggregator)
+		return wrong("aggregator", "write apiVersion: v2, or remove aggregator", "is %q, but the API is v1", c.Aggregator)
 	}
 	return nil
 }

@@ -32,9 +32,9 @@ func (c *webConfig) check() error {
 	case c.Body != "" && c.JSONBody != nil:
 		return wrong("jsonBody", "keep only one", "conflicts with body")
 	case c.Body != "" && cmp.Or(c.Method, http.MethodGet) == http.MethodGet:
-		return wrong("body", "write method: POST, or remove it", "is set, but the method is GET")
+		return wrong("body", "write method: POST, or remove body", "is set, but the method is GET")
 	case c.JSONBody != nil && cmp.Or(c.Method, http.MethodGet) == http.MethodGet:
-		return wrong("jsonBody", "write method: POST, or remove it", "is set, but the method is GET")
+		return wrong("jsonBody", "write method: POST, or remove jsonBody", "is set, but the method is GET")
 	case c.TimeoutSeconds < 0 || c.TimeoutSeconds > maxSeconds:
 		return checkSeconds("timeoutSeconds", &c.TimeoutSeconds)
 	}

@@ -218,7 +218,7 @@ func (l *httpLink) statusError(res *http.Response, body io.Reader, secrets call.
 	case code >= 300 && code < 400:
 		l.forget(uploadPack)
 		l.forget(receivePack)
-		return fmt.Errorf("%w: the repository has moved (%s); the next request asks for its address", ErrUnreachable, text)
+		return fmt.Errorf("%w: the repository moved (%s); the next request looks up the new address", ErrUnreachable, text)
 	case code == http.StatusOK:
 		kind := oneLine(res.Header.Get("Content-Type"))
 		return fmt.Errorf("%w: the URL is not a Git repository (content type %q)", ErrNotFound, kind)
