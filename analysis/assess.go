@@ -165,7 +165,7 @@ func Stop(r Run) Run {
 	return r
 }
 
-// Follow replaces a run's metrics after a change in Git. A failed, errored or stopped run keeps its metrics.
+// Follow replaces a run's metrics after a change in Git.
 func Follow(r Run, metrics []Progress) Run {
 	same := func(a, b Progress) bool { return a.Metric == b.Metric && a.DryRun == b.DryRun }
 	if r.Phase == Failed || r.Phase == Errored || r.Phase == Stopped || slices.EqualFunc(r.Metrics, metrics, same) {

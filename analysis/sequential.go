@@ -57,8 +57,7 @@ func alphaOf(c *Compare) float64 {
 	return 1 - c.Confidence
 }
 
-// exactAlpha returns the alpha of a metric's exact test. If the family has sequential tests, only exactShare of alpha
-// is for exact tests.
+// exactAlpha returns the alpha of a metric's exact test.
 func (f Family) exactAlpha(m Metric) float64 {
 	alpha := alphaOf(m.Compare) / float64(max(1, f.Compared))
 	if f.Sequential > 0 {

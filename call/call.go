@@ -56,9 +56,9 @@ type Answer struct {
 
 // Error reports a failed request.
 type Error struct {
-	What    string        // the request, such as GET /api/v1/query of http://prometheus:9090
-	Status  int           // 0 without a response
-	Header  http.Header   // of the response
+	What    string // the request, such as GET /api/v1/query of http://prometheus:9090
+	Status  int    // 0 without a response
+	Header  http.Header
 	Message string        // one line without credentials, up to MaxMessage characters
 	After   time.Duration // the pause that the server requests, up to an hour
 	Passes  bool          // the error is transient, so a retry can succeed

@@ -26,7 +26,7 @@ import (
 type sigv4Config struct {
 	Region  string `json:"region,omitempty"`  // default AWS_REGION
 	Profile string `json:"profile,omitempty"` // a profile in AWS_SHARED_CREDENTIALS_FILE
-	RoleARN string `json:"roleArn,omitempty"` // the role to assume
+	RoleARN string `json:"roleArn,omitempty"`
 }
 
 // signer finds credentials in the AWS SDKs' order: profile, environment, the service account's token (IRSA), EKS Pod

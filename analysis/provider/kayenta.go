@@ -48,7 +48,7 @@ type kayentaScopeDetail struct {
 	End    string `json:"end,omitempty"`
 }
 
-const kayentaExecution = "canaryExecutionId" // key in Metadata
+const kayentaExecution = "canaryExecutionId"
 
 func (c *kayentaConfig) threshold() *kayentaThreshold {
 	return cmp.Or(c.Threshold, c.Thresholds)

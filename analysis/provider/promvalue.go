@@ -134,8 +134,8 @@ func promSeries(from string, raw json.RawMessage) (any, error) {
 	return values, nil
 }
 
-// promHistogram returns buckets, which come from one series per le or from one native histogram. Without series, it
-// returns nil. It refuses other labels, with which several pods would have several series.
+// promHistogram returns buckets, which come from one series per le or from one native histogram. It refuses other
+// labels, with which several pods would have several series.
 func promHistogram(from string, raw json.RawMessage) (any, error) {
 	var series []promSeriesOf
 	if err := call.Decode(from, raw, &series); err != nil || len(series) == 0 {

@@ -34,8 +34,8 @@ type Result struct {
 	// Value is the input of the conditions or the comparison: a float64, a []any, a text, an analysis.Histogram. Nil or
 	// empty means no data. Measure masks Secrets' values, because servers may repeat them.
 	Value    any
-	Phase    analysis.Phase    // "" if conditions judge; Running if the Request must be repeated with Metadata
-	Message  string            // for users
+	Phase    analysis.Phase // "" if conditions judge; Running if the Request must be repeated with Metadata
+	Message  string
 	Metadata map[string]string // for users and for the next Request
 }
 

@@ -17,7 +17,7 @@ import (
 // Plan is the effect of a change on the apps of one cluster.
 type Plan struct {
 	Cluster string    `json:"cluster"`
-	Base    string    `json:"base"` // the commit to compare with
+	Base    string    `json:"base"`
 	Head    string    `json:"head"` // the commit, or "the working tree"
 	At      time.Time `json:"at"`   // assumed time of the push
 	// State names the source of the stable version (the state branch or the commit Base), and the reason.

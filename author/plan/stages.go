@@ -52,7 +52,7 @@ func Order(all []Plan, f *rollout.Fleet) {
 }
 
 type placed struct {
-	At  time.Time // of the plan
+	At  time.Time
 	app *App
 }
 

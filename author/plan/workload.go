@@ -11,7 +11,7 @@ import (
 // Workload is one workload's release.
 type Workload struct {
 	Workload rollout.Workload `json:"workload"`
-	Kind     string           `json:"kind"` // Deployment …
+	Kind     string           `json:"kind"`
 	// Strategy is canary, blueGreen or rollingUpdate (without steps). If Staged is not set, Strategy is the strategy in
 	// the manifest.
 	Strategy string `json:"strategy"`

@@ -20,7 +20,7 @@ type Proposal struct {
 	Entries   []Entry
 	Apps      []rollout.App // the apps that match the entries
 	LeftOut   []LeftOut
-	Notes     []string // for users, about the apps
+	Notes     []string
 
 	own   string
 	build Builder

@@ -27,10 +27,10 @@ type Pin struct {
 	Wants   string `json:"wants"`             // the source in vendor.yaml
 	Into    string `json:"into"`              // the folder, which has only this source's files
 	Version string `json:"version,omitempty"` // a chart's version, or an artifact's tag
-	Commit  string `json:"commit,omitempty"`  // a Git source's commit
-	Digest  string `json:"digest,omitempty"`  // of a chart's archive, or a registry's manifest
-	Signed  string `json:"signed,omitempty"`  // the key's fingerprint, if provenance is required
-	Tree    string `json:"tree"`              // digest of the files in Into
+	Commit  string `json:"commit,omitempty"`
+	Digest  string `json:"digest,omitempty"` // of a chart's archive, or a registry's manifest
+	Signed  string `json:"signed,omitempty"` // the key's fingerprint, if provenance is required
+	Tree    string `json:"tree"`             // digest of the files in Into
 }
 
 func (p Pin) is(other Pin) bool {
