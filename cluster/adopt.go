@@ -54,8 +54,6 @@ func (c *Client) SameTemplate(ctx context.Context, object rollout.Object) (bool,
 	return keepsTemplate(live.Object, after.Object, d.object), nil
 }
 
-// keepsTemplate reports whether live and after have equal pod templates, and wanted keeps all fields that were applied
-// to live.
 func keepsTemplate(live, after, wanted rollout.Object) bool {
 	meant := childOf(childOf(union(ownedFields(live), meantFields(live)), "f:spec"), "f:template")
 	return reflect.DeepEqual(podTemplate(live), podTemplate(after)) && dropped(meant, podTemplate(wanted)) == nil

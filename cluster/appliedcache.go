@@ -10,7 +10,7 @@ import (
 
 type known struct {
 	app    string
-	digest string // digest of the applied object
+	digest string
 	print  string // fingerprint of gitrollout's fields after the apply
 
 	repairs  int // since the last 5 min without repairs (peaceful)

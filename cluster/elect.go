@@ -20,7 +20,7 @@ import (
 // accepts only the first of two pushes.
 type Election struct {
 	Namespace, Name string
-	ID              string // this process
+	ID              string
 	Duration        time.Duration
 	Renew, Retry    time.Duration
 	Leading         func()              // this process holds the Lease

@@ -20,11 +20,11 @@ import (
 type Reason string
 
 const (
-	Forbidden     Reason = "Forbidden"     // the user lacks a right
-	Quota         Reason = "Quota"         // a ResourceQuota is used up
-	Denied        Reason = "Denied"        // an admission webhook or policy denies the change
-	Immutable     Reason = "Immutable"     // the field cannot change on a live object
-	Invalid       Reason = "Invalid"       // the object is invalid
+	Forbidden     Reason = "Forbidden"
+	Quota         Reason = "Quota"     // a ResourceQuota is used up
+	Denied        Reason = "Denied"    // an admission webhook or policy denies the change
+	Immutable     Reason = "Immutable" // the field cannot change on a live object
+	Invalid       Reason = "Invalid"
 	UnknownKind   Reason = "UnknownKind"   // the API server does not serve the kind or version
 	NamespaceGone Reason = "NamespaceGone" // the namespace is being deleted
 	Missing       Reason = "Missing"       // no such object or namespace

@@ -34,8 +34,8 @@ type live struct {
 	ownsReplicas bool          // gitrollout owns spec.replicas
 	replicas     int64         // -1 if not a number
 	health       status.Status // "" if healthy
-	why          string        // the reason, or ""
-	awaited      string        // why a CRD is not established, or ""
+	why          string
+	awaited      string // why a CRD is not established, or ""
 	generation   int64
 	status       string    // JSON, if a router may write it, or ""
 	pending      string    // gitrollout's managed fields (JSON) until compared with Git, then ""

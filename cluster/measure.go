@@ -160,8 +160,7 @@ func (t typed) jobState(ctx context.Context, job *batchv1.Job) (state rollout.Jo
 	return state, nil
 }
 
-// jobLog returns the last lines of a Job's newest pod. If there are none, it returns the reason. If the hook requests
-// no log, it returns "".
+// jobLog returns the last lines of a Job's newest pod. If there are none, it returns the reason.
 func (t typed) jobLog(ctx context.Context, job *batchv1.Job) string {
 	if job.Annotations[rollout.AnnotationHookLog] != "record" {
 		return ""

@@ -117,7 +117,6 @@ func (t *table[R]) each(yield func(R) bool) {
 	}
 }
 
-// put stores a row, unless the watch has a newer row or a deletion.
 func (t *table[R]) put(r R) { t.take(r, r.at().version) }
 
 // take stores a row that was read at the resource version asOf, unless the table is newer.
