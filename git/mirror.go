@@ -25,8 +25,8 @@ type mirror struct {
 	policyRef string           // short name, or ""
 	branch    string           // short name; "" until the server sent its default
 	store     *store
-	live      int64             // size of the store after renew
-	downloads int               // number in progress
+	live      int64 // size of the store after renew
+	downloads int
 	heads     rollout.Heads     // latest known; Main is "" before the first Fetch
 	arrived   int               // successful pushes
 	pushed    map[string]pushed // by branch; the last lookup may not show these pushes

@@ -40,7 +40,7 @@ type replay struct {
 	Commit   string                `json:"commit"`
 	Subject  string                `json:"subject,omitempty"`
 	Started  time.Time             `json:"started"`
-	Outcome  status.Outcome        `json:"outcome"`           // of the release
+	Outcome  status.Outcome        `json:"outcome"`
 	Verdict  rollout.AnalysisPhase `json:"verdict,omitempty"` // of the analysis; absent if not replayed
 	At       *time.Time            `json:"at,omitempty"`
 	Message  string                `json:"message,omitempty"`

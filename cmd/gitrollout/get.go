@@ -117,7 +117,6 @@ func (c *lookCommand) print(l status.Listing) error {
 	return c.output.show(c.streams, data, func() string { return c.draw(l, single, c.lookOf()) })
 }
 
-// missing fails if an argument of list matches no app. For get, the filter is nil.
 func (c *lookCommand) missing(l status.Listing) error {
 	if c.filter == nil {
 		return nil

@@ -188,7 +188,7 @@ func (c *statusCommand) readable(all []*followed, failed ...error) ([]*followed,
 	return slices.DeleteFunc(all, func(f *followed) bool { return f.err != nil }), nil
 }
 
-// look prints a line if the app's state changed. The first call sets the goal.
+// look prints a line if the app's state changed.
 func (c *statusCommand) look(ctx context.Context, w *console.Session, f *followed, lines io.Writer) error {
 	if f.ended() {
 		return nil

@@ -27,7 +27,7 @@ type Signers struct {
 }
 
 type allowed struct {
-	principal     string // the first principal
+	principal     string
 	principals    string // all principals, as a pattern list
 	key           []byte // in SSH's wire format
 	after, before time.Time

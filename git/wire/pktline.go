@@ -25,7 +25,7 @@ func newPktReader(r io.Reader) *pktReader {
 }
 
 // next reads a line. Its first four hex digits are its length, including the digits. Lengths 0 to 2 are separators;
-// go-git accepts only 0. The payload is valid until the next call. An ERR line is an error.
+// go-git accepts only 0. The payload is valid until the next call.
 func (p *pktReader) next() (payload []byte, isData bool, err error) {
 	head, err := p.r.Peek(4)
 	if err != nil {

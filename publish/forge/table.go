@@ -31,7 +31,6 @@ type kind struct {
 	isPush    func(http.Header) bool
 }
 
-// named uses the public host if name is "".
 func (t table) named(name rollout.ForgeType, host string) (kind, bool) {
 	return rollout.Find(t, func(k kind) bool { return k.name == name || name == "" && k.isAt(host) })
 }
@@ -54,7 +53,7 @@ type pullAPI interface {
 	find(ctx context.Context, branch string) (p pull, found bool, err error)
 	open(ctx context.Context) ([]pull, error)
 	create(ctx context.Context, branch string, t text) (pull, error)
-	// edit changes the text. If closed is true, it also closes the pull request.
+	// edit changes the text.
 	edit(ctx context.Context, p pull, t text, closed bool) error
 }
 

@@ -102,7 +102,6 @@ type exporter struct {
 	failed  string // "" after a success
 }
 
-// variable returns OpenTelemetry's variable for traces or, if unset, for all signals.
 func variable(name string) string {
 	return cmp.Or(os.Getenv("OTEL_EXPORTER_OTLP_TRACES_"+name), os.Getenv("OTEL_EXPORTER_OTLP_"+name))
 }

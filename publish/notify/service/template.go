@@ -67,7 +67,7 @@ type card struct {
 	At, Lasts      text // time of the event; end of an alert
 	Over           []text
 	Ends           bool
-	Channel        text // the receiver's setting
+	Channel        text
 	Facts, Links   []fact
 }
 

@@ -223,8 +223,8 @@ func (w *Worker) task(
 }
 
 type sent struct {
-	n       int     // number of messages that were delivered or permanently refused
-	refused []error // permanently refused messages
+	n       int // number of messages that were delivered or permanently refused
+	refused []error
 	failed  error
 	after   time.Duration
 }

@@ -195,7 +195,6 @@ func (w *Worker) view() view {
 	return v
 }
 
-// line reads from Git only the commits that w.known lacks.
 func (w *Worker) line(ctx context.Context, v view, after string) (line []rollout.StateCommit, err error) {
 	for id := v.head; id != after; {
 		c, ok := v.known[id]
