@@ -69,8 +69,7 @@ func rollbackObjects(objects, routes []rollout.Object) []rollout.Object {
 	})
 }
 
-// applyEach applies objects one after the other, because requests must move before pods. After an InvalidError, it
-// continues.
+// applyEach applies objects one after the other, because requests must move before pods.
 func applyEach(ctx context.Context, by Applier, app string, objects []rollout.Object, failed error) error {
 	for _, o := range objects {
 		err := by.Apply(ctx, app, []rollout.Object{o})

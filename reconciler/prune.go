@@ -87,7 +87,6 @@ func (k *applier) remove(ctx context.Context, t transition, refs []rollout.Ref) 
 	return gone, err
 }
 
-// isAnother reports whether another app has the name. Removed apps without a record do not count.
 func (k *applier) isAnother(name string, v *gitView) bool {
 	a := v.apps[name]
 	e, _ := k.states.of(name)

@@ -64,7 +64,7 @@ func (p preparer) settled(v *gitView, a *appView, before rollout.State) (*appVie
 }
 
 // newName returns a renamed app's new name, or "". The app of this name has the old app's objects and no record. While
-// candidates are not rendered, "known" is false. "empty" lists apps without objects.
+// candidates are not rendered, "known" is false.
 func (p preparer) newName(v *gitView, old rollout.State) (heir string, empty []string, known bool) {
 	known = true
 	for _, name := range sortedKeys(v.apps) {

@@ -41,7 +41,7 @@ func Entry(cluster string, in strategies.Input) Change {
 	return o
 }
 
-// Awaits returns the commit whose approval an app lacks, or "". p is the app's promotion file, or nil.
+// Awaits returns the commit whose approval an app lacks, or "".
 func Awaits(s *rollout.State, p *rollout.Promotion) string {
 	h := s.Held
 	if !h.Is(rollout.HeldStage) || !strings.HasSuffix(h.Message, " promote "+s.App+" --through "+rollout.ThroughEntry) ||

@@ -56,7 +56,7 @@ type Shown struct {
 type Stats struct {
 	Passes  int // of single apps, and calls of RunOnce
 	Commits int // on the state branch
-	Decided int // passes with a decision
+	Decided int
 	Lost    int // pushes that failed because another writer was first
 }
 

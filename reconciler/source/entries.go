@@ -107,7 +107,6 @@ func (e *Entries) Of(app rollout.App, s rollout.State, head strategies.Head, p *
 	return &entry, nil
 }
 
-// isBack reports whether the version at the head was rejected before, or is an earlier stable version.
 func isBack(s rollout.State, head *rollout.Render) bool {
 	h := head.Release()
 	_, rejected := s.IsRejected(h)

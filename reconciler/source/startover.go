@@ -8,8 +8,7 @@ import (
 	"gitrollout.dev/gitrollout/strategies"
 )
 
-// StartOver returns the edits that let another cluster use a state branch: a new UID and epoch in cluster.yaml. For
-// each app, it calls tell with the result.
+// StartOver returns the edits that let another cluster use a state branch: a new UID and epoch in cluster.yaml.
 func StartOver(
 	tree rollout.Tree, at rollout.Cluster, apps []string, now time.Time, tell func(app, what string),
 ) (map[string][]byte, error) {
