@@ -175,7 +175,7 @@ func (r *typeReader) unknown(at string, known []string, of string) {
 
 var defaultKeys = map[string]any{"protocol": "TCP"}
 
-// unique refuses list entries with equal keys, as server-side apply does. Items of a "set" must be unique.
+// unique refuses list entries with equal keys, as server-side apply does.
 func (r *typeReader) unique(at string, keys []string, v any) {
 	list, _ := v.([]any)
 	seen := map[string]bool{}

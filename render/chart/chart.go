@@ -59,7 +59,7 @@ type Rendered struct {
 // Chance is an object whose content differs at each render.
 type Chance struct {
 	Kind, Name string // "" if the text is not an object
-	Hook       string // like Document.Hook
+	Hook       string
 	Why        *rollout.InvalidError
 }
 

@@ -23,7 +23,7 @@ type order struct {
 	App      *rollout.App
 	Ahead    []answer // answers to probable requests
 	Answer   *answer
-	Content  []byte // the file
+	Content  []byte
 	TooLarge bool
 	Failed   bool   // reading the tree failed
 	Key      []byte // data key for Locks, or nil
