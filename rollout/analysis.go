@@ -13,7 +13,7 @@ const (
 	AnalysisRunning      AnalysisPhase = "Running"
 	AnalysisSuccessful   AnalysisPhase = "Successful"
 	AnalysisFailed       AnalysisPhase = "Failed"
-	AnalysisErrored      AnalysisPhase = "Error"        // measurements had errors
+	AnalysisErrored      AnalysisPhase = "Error"
 	AnalysisInconclusive AnalysisPhase = "Inconclusive" // neither condition is true
 
 	// AnalysisStopped ends a run without a verdict. Argo Rollouts has no such phase.
@@ -60,8 +60,8 @@ type NoData string
 const (
 	NoDataError NoData = ""     // as the conditions decide: mostly as an error, like in Argo Rollouts
 	NoDataWait  NoData = "wait" // not at all: the metric is measured again
-	NoDataPass  NoData = "pass" // as a success
-	NoDataFail  NoData = "fail" // as a failure
+	NoDataPass  NoData = "pass"
+	NoDataFail  NoData = "fail"
 )
 
 // Compare sets how versions are compared. A query returns [bad requests, all requests].

@@ -42,7 +42,7 @@ func RetryAfter(err error) time.Duration {
 type Heads struct {
 	Main      string
 	State     string
-	Policy    string            // branch for the policy
+	Policy    string
 	Proposals map[string]string // by short branch name, such as gitrollout/promote/prod/shop
 
 	// Refused is set if the newest commit is not trusted. Main is then an older, trusted commit.

@@ -16,13 +16,13 @@ type Config struct {
 	Interval   time.Duration // between polls of the users' branch; default 30s, at least 1s
 	// PushInterval is the least time between pushes to the state branch; default 1s. It does not delay rollbacks.
 	PushInterval time.Duration
-	StateBranch  string        // default gitrollout/state/<cluster>; always below gitrollout/
-	StateRepo    string        // the repository of the state branch, on the same server; "": the users' repository
-	Apps         []AppGlob     // at least one entry
-	Forge        *Forge        // nil: gitrollout opens no pull requests
-	Windows      []Window      // when releases may, or may not, advance
-	AutoRevert   AutoRevert    // action in Git after a rejected release; default AutoRevertPropose
-	Receivers    []Receiver    // of notifications
+	StateBranch  string     // default gitrollout/state/<cluster>; always below gitrollout/
+	StateRepo    string     // the repository of the state branch, on the same server; "": the users' repository
+	Apps         []AppGlob  // at least one entry
+	Forge        *Forge     // nil: gitrollout opens no pull requests
+	Windows      []Window   // when releases may, or may not, advance
+	AutoRevert   AutoRevert // action in Git after a rejected release; default AutoRevertPropose
+	Receivers    []Receiver
 	Limits       Limits        // for rendering an app
 	Workloads    []Partitioned // additional kinds of workloads for staged releases
 	Shared       SharedChanges
@@ -34,7 +34,7 @@ type AutoRevert string
 const (
 	AutoRevertPropose AutoRevert = "propose" // push a reverting branch, and open a pull request
 	AutoRevertPush    AutoRevert = "push"    // push to the users' branch; propose a revert that undoes more changes
-	AutoRevertOff     AutoRevert = "off"     // do nothing
+	AutoRevertOff     AutoRevert = "off"
 )
 
 // ReadValue reads a text or false, because YAML reads "off" as false.

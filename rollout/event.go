@@ -65,10 +65,10 @@ type Event struct {
 	Release  Hash      `json:"release,omitempty"` // hash of the release or, without a release, of stable
 	Commit   string    `json:"commit,omitempty"`
 	Author   string    `json:"author,omitempty"`
-	Subject  string    `json:"subject,omitempty"` // subject of the commit
+	Subject  string    `json:"subject,omitempty"`
 	Since    time.Time `json:"since,omitzero"`
-	Stable   Hash      `json:"stable,omitempty"` // the stable version, or ""
-	Step     int       `json:"step,omitempty"`   // step of the least advanced workload, counted from 1; 0 without steps
+	Stable   Hash      `json:"stable,omitempty"`
+	Step     int       `json:"step,omitempty"` // step of the least advanced workload, counted from 1; 0 without steps
 	Steps    int       `json:"steps,omitempty"`
 	StepName string    `json:"stepName,omitempty"` // setWeight 20, pause 10m0s …
 	Weight   int       `json:"weight,omitempty"`   // requested by the step

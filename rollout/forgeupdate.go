@@ -40,8 +40,8 @@ type Proposal struct {
 // Standing is a workload's progress in a release.
 type Standing struct {
 	Progress
-	Ready    int    // ready pods of the new version
-	Replicas int    // replicas of the workload
+	Ready    int // ready pods of the new version
+	Replicas int
 	Problem  string // why a new pod is not Ready, or ""
 }
 

@@ -40,7 +40,7 @@ type Promotion struct {
 	Workloads map[Workload]string `json:"workloads,omitempty"`
 	Since     time.Time           `json:"since,omitzero"` // Release.Since of the attempt; zero: any attempt
 	Decision  Verb                `json:"decision,omitempty" oneOf:"promote hold abort retry restart" default:"promote"`
-	Reason    string              `json:"reason,omitempty"`   // for users
+	Reason    string              `json:"reason,omitempty"`
 	At        string              `json:"at,omitempty"`       // time of the decision; a second retry needs a later time
 	RestartAt time.Time           `json:"restartAt,omitzero"` // only for "restart"
 	// Commit is the commit of the change, if Through is "entry". Without At, the app still waits for its turn in a
@@ -161,7 +161,7 @@ func (p *Promotion) Last(w Workload, names []string) (index int, found bool) {
 	}
 }
 
-// Says reports whether the promotion has the decision v for the release. A barred promotion never says Promote.
+// Says reports whether the promotion has the decision v for the release.
 func (p *Promotion) Says(v Verb, release Hash) bool {
 	return p != nil && p.Decision == v && p.Release == release && release != "" && (v != Promote || !p.Barred)
 }

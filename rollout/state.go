@@ -45,7 +45,7 @@ type State struct {
 	Unhealthy  string        `json:"unhealthy,omitempty" serial:"no"` // problem that outlasted its deadline while no release ran
 	Kept       string        `json:"kept,omitempty" serial:"no"`      // why objects that have left Git still exist, with the fix
 	Ignored    string        `json:"ignored,omitempty" serial:"no"`   // the policy's reason to ignore the promotion file, or ""
-	Held       *Held         `json:"held,omitempty" serial:"no"`      // why the newest commit is not applied, or nil
+	Held       *Held         `json:"held,omitempty" serial:"no"`
 	Source     string        `json:"source,omitempty" serial:"no"`    // commit whose render is applied
 	Entered    *Entered      `json:"entered,omitempty" serial:"no"`   // the last entry into a change that many apps share
 	Soaked     []Soaked      `json:"soaked,omitempty" serial:"no"`    // evidence for other clusters, newest first
@@ -189,7 +189,7 @@ func (r *Release) Same(o *Release) bool {
 type Watch struct {
 	Until  time.Time `json:"until"`
 	Began  time.Time `json:"began"`
-	Former Release   `json:"former"` // version before the release
+	Former Release   `json:"former"`
 }
 
 // Draining is the previous stable version, while its pods exist without requests.

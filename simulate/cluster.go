@@ -20,12 +20,12 @@ type Cluster struct {
 	jobs    map[string]*job // by namespace/name
 	made    map[string]int  // creations, by annotation of the hook's run
 	objects map[rollout.Ref]*object
-	foreign map[rollout.Ref]string                            // owners of other controllers' objects
-	version int                                               // increases with each visible change
-	writes  int                                               // writes and deletions by reconcilers
-	writing func(by *View, app string, object rollout.Object) // before each write
-	wrote   func(by *View, o rollout.Object, digest string)   // after each write
-	changed func(what string)                                 // after each change
+	foreign map[rollout.Ref]string // owners of other controllers' objects
+	version int                    // increases with each visible change
+	writes  int                    // writes and deletions by reconcilers
+	writing func(by *View, app string, object rollout.Object)
+	wrote   func(by *View, o rollout.Object, digest string)
+	changed func(what string)
 }
 
 type object struct {

@@ -217,7 +217,7 @@ func (s *Story) push(args []string) error {
 }
 
 // setVersion edits each newTag in the app's files. Without one, it edits each tag in a chart's values, or else each
-// image's tag. It fails if no pushed commit renders.
+// image's tag.
 func (s *Story) setVersion(a rollout.App, version string, edits map[string][]byte) (refused error) {
 	var made *rollout.Render
 	for _, id := range slices.Backward(s.pushes) {

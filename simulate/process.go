@@ -66,8 +66,8 @@ type step struct {
 type Parts struct {
 	Git     *memgit.Server
 	Cluster *Cluster
-	Options reconciler.Options                  // Start sets Writer and all interfaces to Git and the cluster
-	Branch  string                              // users' branch
+	Options reconciler.Options // Start sets Writer and all interfaces to Git and the cluster
+	Branch  string
 	Wrap    func(*Process, *reconciler.Options) // may replace options before the reconciler is made; may be nil
 }
 

@@ -32,7 +32,7 @@ type Story struct {
 	name    string            // of the cluster
 	reader  *gitsource.Reader // reads as gitrollout's commands do
 	config  *rollout.Config   // newest readable configuration
-	files   map[string]string // files of the script
+	files   map[string]string
 	life    map[string]kube.Lifetime
 	ends    ends
 	meter   *meter

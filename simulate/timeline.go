@@ -124,7 +124,7 @@ func (e *Event) check() {
 	}
 }
 
-// String returns the script with results. Failed expectations begin with FAILED.
+// String returns the script with results.
 func (t *Timeline) String() string {
 	var b strings.Builder
 	for _, e := range t.Events {

@@ -143,7 +143,6 @@ func (v *View) Check(_ context.Context, app string, objects []rollout.Object) er
 	return nil
 }
 
-// refuseForeign returns an error if another app has the generated object o.
 func (v *View) refuseForeign(app string, o rollout.Object) error {
 	live := v.cluster.objects[o.Ref()]
 	if live != nil && live.app != app && o.Annotation(rollout.AnnotationGenerated) != "" {

@@ -19,12 +19,12 @@ type Cluster struct {
 	Pins        map[rollout.Ref]string         // each Service's pod-template-hash, or "" for all pods
 	Routes      map[rollout.Ref]rollout.Object // HTTPRoutes as last applied
 	Fate        func(version string) Lifetime  // of a new pod
-	OnChange    func(what string)              // after each change
-	Restarts    bool                           // restart pods that never become ready
-	Nodes       int                            // each has a pod of each DaemonSet
-	Lag         bool                           // a sync may run before a ReplicaSet's report
-	Late        bool                           // scale-downs may be seen late
-	Sparse      bool                           // skips Deployments at rest, to save time
+	OnChange    func(what string)
+	Restarts    bool // restart pods that never become ready
+	Nodes       int  // each has a pod of each DaemonSet
+	Lag         bool // a sync may run before a ReplicaSet's report
+	Late        bool // scale-downs may be seen late
+	Sparse      bool // skips Deployments at rest, to save time
 	serial      int
 	sorted      []*Deployment
 	kinds       []rollout.Partitioned // from Describe
@@ -93,7 +93,7 @@ type Pod struct {
 	uid         string // unique despite equal names
 }
 
-// write updates a ReplicaSet's spec.replicas. It fails if the ReplicaSet has another Version.
+// write updates a ReplicaSet's spec.replicas.
 type write struct {
 	set               *ReplicaSet
 	Version, Replicas int

@@ -59,8 +59,7 @@ func (d *Deployment) mayGo(all []member) []member {
 }
 
 // microNodes makes one pod's step of the DaemonSet controller of Kubernetes (pkg/controller/daemon) or Kruise, without
-// maxSurge. It creates missing pods. Without OnDelete, it deletes unavailable old pods, and available old pods within
-// maxUnavailable.
+// maxSurge. Without OnDelete, it deletes unavailable old pods, and available old pods within maxUnavailable.
 func (k *Cluster) microNodes(d *Deployment, all []member) string {
 	for n, m := range all {
 		switch {

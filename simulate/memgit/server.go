@@ -109,7 +109,7 @@ func (g *Server) Make(parent string, c Change) string {
 	return made.commit.ID
 }
 
-// Set moves a branch to any commit. If id is "", it deletes the branch.
+// Set moves a branch to any commit.
 func (g *Server) Set(by, branch, id string) {
 	was := g.refs[branch]
 	if g.refs[branch] = id; id == "" {
