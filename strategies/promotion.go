@@ -96,7 +96,7 @@ func spend(in Input, s rollout.State) string {
 	return s.Spent
 }
 
-// Ignored returns why the promotion file has no effect, or "". It returns "" for a past release.
+// Ignored returns why the promotion file has no effect, or "".
 func Ignored(in Input) string {
 	p, s := in.Promotion, in.State
 	if e := in.Entry; p != nil && p.Barred && e != nil && !e.Open && e.Release == p.Release {

@@ -38,7 +38,6 @@ func serves(in Input, spec rollout.Spec, hash rollout.Hash) bool {
 	return runsOnly(live, hash) && serving >= available(spec, live, workloads.Replicas(in.State, spec, live))
 }
 
-// isAllOn reports whether all pods have the version and at least one is ready.
 func isAllOn(in Input, spec rollout.Spec, hash rollout.Hash) bool {
 	live := in.Observed.Workloads[spec.Workload]
 	fresh, _ := live.Find(hash)

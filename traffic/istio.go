@@ -116,7 +116,7 @@ func (c *istioConfig) overlay(o *Objects, r Route) error {
 	return nil
 }
 
-// label sets the pod label of both subsets during a release, and removes the label afterwards. It returns spec.host.
+// label sets the pod label of both subsets during a release, and removes the label afterwards.
 func (r *istioRule) label(o *Objects, route Route) (string, error) {
 	ref := r.ref(route.Namespace)
 	object, ok := o.Edit(ref)

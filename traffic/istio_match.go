@@ -7,7 +7,7 @@ import (
 )
 
 // matched returns the copies to insert before a route: first for users with the sticky cookie, then for each managed
-// route. Repeated names get a number.
+// route.
 func (t istioTarget) matched(place string, route map[string]any, made map[string]int) (routes []any, err error) {
 	managed := t.Managed
 	if t.sticks() {

@@ -40,7 +40,6 @@ func (r Route) cookie() string {
 	return r.Sticky.Cookie + "-" + r.CanaryPods
 }
 
-// keepsUsers reports whether a cookie now keeps users at their version.
 func (r Route) keepsUsers() bool {
 	return r.Sticky != nil && r.Active && r.Weight > 0 && r.Weight < r.Max
 }

@@ -111,7 +111,6 @@ func (p Place) rest(w World, commit string, now time.Time) ([]string, error) {
 	return all[before:], nil
 }
 
-// stage returns the cluster's stage or, with the offset -1, the stage before.
 func (p Place) stage(offset int) *rollout.Stage {
 	return &p.Fleet.Stages[p.Fleet.StageOf(p.Cluster)+offset]
 }

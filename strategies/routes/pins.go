@@ -12,10 +12,10 @@ import (
 type selector int
 
 const (
-	allPods   selector = iota // all pods, as in the user's selector
-	stablePin                 // the stable version
-	freshPin                  // the new version
-	newestPin                 // the new version or, without its ReplicaSet, the stable version
+	allPods selector = iota // all pods, as in the user's selector
+	stablePin
+	freshPin
+	newestPin // the new version or, without its ReplicaSet, the stable version
 )
 
 type trafficPhase int

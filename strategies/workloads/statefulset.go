@@ -150,8 +150,7 @@ func evictInOrder(in Evicting, w rollout.Workload, live rollout.ObservedWorkload
 	return nil
 }
 
-// stuck returns the unready pod without the current template that has the highest ordinal. It returns none while a pod
-// terminates.
+// stuck returns the unready pod without the current template that has the highest ordinal.
 func stuck(w rollout.Workload, live rollout.ObservedWorkload) (one []Eviction) {
 	for _, r := range live.Revisions {
 		for _, p := range r.Members {

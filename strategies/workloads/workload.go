@@ -14,7 +14,7 @@ type Staged struct {
 	rollout.Progress
 	Label  string
 	Live   rollout.ObservedWorkload
-	Exists bool // the workload exists in the cluster
+	Exists bool
 	N      int  // desired replicas
 	leaves bool // in a rollback, so no new pod starts
 	Stable rollout.Revision
@@ -109,9 +109,9 @@ func labelOf(s rollout.State, w rollout.Workload) string {
 
 // View holds the input of Desired besides the state.
 type View struct {
-	Applied  time.Time        // as in strategies.Input
-	Now      time.Time        // for minReadySeconds
-	Source   *rollout.Render  // the render at State.Source
+	Applied  time.Time // as in strategies.Input
+	Now      time.Time // for minReadySeconds
+	Source   *rollout.Render
 	Stable   *rollout.Render  // the render at State.Stable.Commit; set only if NeedsStable
 	Observed rollout.Observed // provides replicas and the ReplicaSets' hashes
 	Plans    plan.Cache       `json:"-"`
