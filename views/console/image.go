@@ -21,7 +21,7 @@ type edited struct {
 
 func (e edited) Commit() rollout.Commit { return e.commit }
 
-// SetImages returns the change of an app's images. If branch is "", it changes the users' branch.
+// SetImages returns the change of an app's images.
 func SetImages(w *Session, name string, orders []images.Order, branch string) (propose.Change, error) {
 	o := propose.Change{App: name, Branch: cmp.Or(branch, w.Branch), Edits: map[string][]byte{}, When: w.Now()}
 	app, err := w.App(name)

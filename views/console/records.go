@@ -41,8 +41,7 @@ type Records struct {
 	why    string
 }
 
-// Watch sets the cluster's client. If client is nil, why is the reason. If within is not nil, only its namespaces are
-// read.
+// Watch sets the cluster's client. If within is not nil, only its namespaces are read.
 func (r *Records) Watch(client *cluster.Client, within []string, why string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -21,8 +21,8 @@ import (
 
 // Options configure a Session.
 type Options struct {
-	Cluster  string    // folder below .gitrollout/
-	Branch   string    // the users' branch
+	Cluster  string // folder below .gitrollout/
+	Branch   string
 	Repo     *git.Repo // a mirror
 	Renderer *render.Renderer
 	Own      string // gitrollout's, to which no app may write; or ""

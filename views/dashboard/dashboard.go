@@ -39,7 +39,7 @@ type Diff struct {
 	From    string   `json:"from,omitempty"` // stable commit
 	To      string   `json:"to,omitempty"`   // the release's; "" without comparison
 	Objects []Object `json:"objects"`
-	Note    string   `json:"note,omitempty"` // which data is missing, and why
+	Note    string   `json:"note,omitempty"`
 }
 
 // Object is a Kubernetes object, the change of an object, or a container's log.

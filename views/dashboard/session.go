@@ -130,7 +130,6 @@ type self struct {
 	May     []rollout.Verb `json:"may"` // for the app in ?app=
 }
 
-// rules returns nil after it has responded with an error.
 func (s *Server) rules(w http.ResponseWriter) *rules {
 	found, err := s.Access.read()
 	if err != nil {
@@ -160,8 +159,7 @@ func (s *Server) me(w http.ResponseWriter, r *http.Request) {
 
 const maxBody = 16 << 10
 
-// receive decodes JSON and returns the rules. After an error, it responds and returns nil. Other sites' forms cannot
-// send the required content type of JSON.
+// receive decodes JSON and returns the rules. Other sites' forms cannot send the required content type of JSON.
 func (s *Server) receive(w http.ResponseWriter, r *http.Request, data any) *rules {
 	if kind, _, _ := strings.Cut(r.Header.Get("Content-Type"), ";"); kind != "application/json" {
 		fail(w, http.StatusUnsupportedMediaType, "send application/json")

@@ -36,7 +36,7 @@ const (
 	Unknown Health = "unknown" // this machine cannot check
 )
 
-// Add adds a finding. If no fix is known or needed, fix is "".
+// Add adds a finding.
 func (e *Examination) Add(check string, status Health, fix, format string, args ...any) {
 	message := rollout.OneLine(fmt.Sprintf(format, args...)) // servers' messages may have several lines
 	e.Findings = append(e.Findings, Finding{Check: check, Status: status, Message: message, Fix: fix})

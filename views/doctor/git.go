@@ -34,7 +34,7 @@ func GitFix(err error) string {
 type Git struct {
 	Repo    *git.Repo
 	Heads   rollout.Heads
-	Branch  *source.Branch // the users' branch
+	Branch  *source.Branch
 	Cluster string
 	Own     string // no app may have objects in this namespace
 	Head    func(app rollout.App) strategies.Head
@@ -43,7 +43,7 @@ type Git struct {
 	Forge   forge.Options // used if a forge is configured
 }
 
-// Examine adds findings about repository and forge to e. now returns the time.
+// Examine adds findings about repository and forge to e.
 func (g Git) Examine(ctx context.Context, e *Examination, now func() time.Time) {
 	repo, config := g.Repo, g.Branch.Config
 	e.Add("git.read", Healthy, "", "%s can be read, %s is at %s", repo.Remote(), repo.Branch(),

@@ -190,7 +190,6 @@ func (p *Past) back(without Outcome) Outcome {
 	return without
 }
 
-// backOf returns Superseded for a rollback to stable's commit, and Reverted for any other abort.
 func backOf(s rollout.State) Outcome {
 	switch {
 	case s.Phase != rollout.Aborting:

@@ -38,7 +38,7 @@ type VersionPod struct {
 	Namespace, Role, PodHash string
 }
 
-// Of returns the version's pods. Revisions are sorted by name.
+// Of returns the version's pods.
 func (v Version) Of(a App) (pods []VersionPod) {
 	for _, w := range a.Workloads {
 		var name rollout.Workload

@@ -56,7 +56,7 @@ type App struct {
 	Next     []Next            `json:"next,omitempty"`    // suggested commands
 	Actions  []propose.Action  `json:"actions,omitempty"` // actions that the state allows
 	Warnings []string          `json:"warnings,omitempty"`
-	Note     string            `json:"note,omitempty"` // which data is missing or outdated, and why
+	Note     string            `json:"note,omitempty"`
 }
 
 // Release is a version with its commit and author.

@@ -24,7 +24,7 @@ type Filter struct {
 	Sort      string // a key of orders, or ""
 }
 
-// Apply returns the matching apps in the Filter's order. A nil Filter returns the listing unchanged.
+// Apply returns the matching apps in the Filter's order.
 func (f *Filter) Apply(l status.Listing) status.Listing {
 	if f == nil {
 		return l

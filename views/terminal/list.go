@@ -83,7 +83,7 @@ func drawTable(l status.Listing, k Look) string {
 }
 
 // narrow shrinks the image column, and then drops the least important columns until the row fits. The name, the phase
-// and the last column stay. If columns is 0, the width is unlimited.
+// and the last column stay.
 func narrow(widths []int, columns int) {
 	const room = 24
 	if columns <= 0 {

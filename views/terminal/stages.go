@@ -66,7 +66,7 @@ func stageCell(all []status.App, room int, k Look) span {
 	return span{mark(worst).text + " " + version + tail, mark(worst).color}
 }
 
-// versionText returns "web:v3", " (5832d1e)" and " 5m" or similar. Without images, version is the commit.
+// versionText returns "web:v3", " (5832d1e)" and " 5m" or similar.
 func versionText(a status.App, k Look) (version, commit, tail string) {
 	newest := cmp.Or(a.Newest(), &status.Release{})
 	version = rollout.ShortID(newest.Commit)

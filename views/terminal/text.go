@@ -269,7 +269,7 @@ func roleColor(role string) paint {
 	return dim
 }
 
-// Diff colours a unified diff. It drops lines that begin with "diff".
+// Diff colours a unified diff.
 func Diff(text string, k Look) string {
 	var b strings.Builder
 	for line := range strings.Lines(text) {
