@@ -45,7 +45,7 @@ func progressOf(r Run, metric string) (Progress, bool) {
 	return rollout.Find(r.Metrics, func(p Progress) bool { return p.Metric == metric })
 }
 
-// Record returns a copy of r with a measurement and evidence added. It returns a finished r unchanged.
+// Record returns a copy of r with another measurement and new evidence. It returns a finished r unchanged.
 func Record(r Run, m Metric, got Measurement, evidence *Sequential) Run {
 	if r.Phase.Done() {
 		return r

@@ -157,7 +157,7 @@ func TestConditionOf(t *testing.T) {
 	}
 }
 
-// TestFirstOfTheWorst checks that, if several metrics have the worst phase, the run's message names the first of these.
+// TestFirstOfTheWorst checks that the run's message names the first of several metrics with the worst phase.
 func TestFirstOfTheWorst(t *testing.T) {
 	run := analysis.Run{Metrics: []analysis.Progress{
 		{Metric: "good", Phase: analysis.Successful}, {Metric: "one", Phase: analysis.Failed, Message: "1"},

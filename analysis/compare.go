@@ -9,9 +9,9 @@ import (
 // defaultConfidence allows one wrongly rejected release in a thousand.
 const defaultConfidence = 0.999
 
-// JudgeComparison compares [bad, all] requests of both versions in one period. The k-th measurement wrongly fails with
-// a probability of at most alpha/(k(k+1)). The sum over all k is alpha. k counts the measurements due since began,
-// because a crash may lose records. If a result has no counts, the Look is nil.
+// JudgeComparison compares [bad, all] requests of both versions in one period. The k-th measurement fails wrongly with
+// probability at most alpha/(k(k+1)), in total alpha. k also counts measurements whose records a crash lost. After an
+// error, and without data if onNoData is set, the Look is nil.
 func JudgeComparison(
 	m Metric, f Family, before Progress, began time.Time, canary, stable any, at time.Time,
 ) (got Measurement, _ *Look) {
@@ -38,8 +38,8 @@ func JudgeComparison(
 	return judgeCounts(m, f, before, began, look, at)
 }
 
-// judgeCounts applies the exact test. Histograms, and windows in which the weight changes, have only the sequential
-// test, which Weigh applies.
+// judgeCounts applies the exact test. For histograms, and for a release's window (with several weights), only Weigh
+// applies a test.
 func judgeCounts(m Metric, f Family, before Progress, began time.Time, l Look, at time.Time) (Measurement, *Look) {
 	c, s := l.canary, l.stable
 	got := Measurement{At: at.UTC(), Value: fmt.Sprintf("%s, %s %s", c, other(m), s), Phase: Successful}
@@ -91,8 +91,8 @@ func (s sample) String() string {
 	return fmt.Sprintf("%d of %d (%.3g%%)", s.bad, s.all, 100*float64(s.bad)/float64(s.all))
 }
 
-// sampleOf parses [bad, all]. An empty result or a single value means no requests. Prometheus extrapolates, so bad is
-// rounded down, and all to the nearest integer.
+// sampleOf parses [bad, all]. An empty result or a list of one value means no requests. Because Prometheus
+// extrapolates, sampleOf rounds bad down.
 func sampleOf(v any) (sample, error) {
 	pair, ok := v.([]any)
 	if isEmpty(v) || ok && len(pair) == 1 {
@@ -128,8 +128,9 @@ func (s sample) judged() sample {
 	return sample{bad: int(float64(s.bad) / float64(s.all) * mostSamples), all: mostSamples}
 }
 
-// worse returns the probability that an equally good version has at least c.bad bad requests (Fisher's exact test). A
-// margin is added to an upper bound of stable's share (Clopper and Pearson), which uses half of alpha.
+// worse returns the probability that an equally good version has at least c.bad bad requests (Fisher's exact test).
+// With a margin, the new version may have a share of margin plus an upper bound of stable's (Clopper and Pearson,
+// alpha/2).
 func worse(c, s sample, margin, alpha float64) float64 {
 	if margin <= 0 {
 		return fisher(c, s)
@@ -138,8 +139,8 @@ func worse(c, s sample, margin, alpha float64) float64 {
 	return math.Min(1, 2*binomialTail(c.bad, c.all, share))
 }
 
-// isNotWorse is a quick check. If isNotWorse returns true, worse would return at least alpha. In place of the upper
-// bound of stable's share, it uses a lower value: a normal approximation or the measured share.
+// isNotWorse is a quick check: if true, worse would return at least alpha. In place of the upper bound of stable's
+// share, it uses a lower value: a normal approximation or the measured share.
 func isNotWorse(c, s sample, margin, alpha float64) bool {
 	share := float64(s.bad) / float64(s.all)
 	near := share + 0.9*math.Sqrt(-2*math.Log(alpha)*share*(1-share)/float64(s.all))

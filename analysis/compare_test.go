@@ -32,8 +32,8 @@ func Judged(m Metric, before Progress, began time.Time, canary, stable any, at t
 	return got
 }
 
-// TestWorse compares probabilities with exact values. Without a margin, these come from R: fisher.test(..., alternative="greater") and
-// binom.test. With a margin, they are sums of binomial probabilities.
+// TestWorse compares probabilities with exact values. The values without a margin come from R: fisher.test(..., alternative="greater") and
+// binom.test. The values with a margin are sums of binomial probabilities.
 func TestWorse(t *testing.T) {
 	for name, c := range map[string]struct {
 		c, s                     sample
@@ -44,7 +44,7 @@ func TestWorse(t *testing.T) {
 		"Same":      {sample{5, 100}, sample{5, 100}, 0, 0.001, 0.6204, 0.0124},
 		"NoneBad":   {sample{0, 100}, sample{0, 1000}, 0, 0.001, 1, 0.02},
 		"TwentyOne": {sample{10, 50}, sample{5, 1000}, 0, 0.001, 2.6e-10, 1e-9},
-		// Half of alpha is for the upper bound of stable's share, and half for the test. If each used all of alpha, false alarms could
+		// Half of alpha is for the upper bound of stable's share, and half for the test. If both used all of alpha, false alarms could
 		// double.
 		"Margin":      {sample{9, 50}, sample{0, 100}, 0.01, 0.05, 0.0008589978490531522, 8e-10},
 		"LargeMargin": {sample{20, 60}, sample{3, 200}, 0.05, 0.01, 2.8171063113710506e-06, 2e-12},
@@ -147,8 +147,8 @@ func TestHugeNumbersOfRequests(t *testing.T) {
 	}
 }
 
-// verdicts returns the phase of a run that compares simulated versions. It takes up to steps measurements. Each sample covers all requests
-// since the run began.
+// verdicts returns the phase of a run that compares simulated versions in up to steps measurements. Each sample covers all requests since
+// the run began.
 func verdicts(rng *rand.Rand, share, stableShare float64, perStep, steps int, margin float64) Phase {
 	m := Metric{Name: "errors", Compare: &Compare{MaxIncrease: margin}, Count: steps, MinSamples: 20}
 	var c, s sample
@@ -172,7 +172,7 @@ func verdicts(rng *rand.Rand, share, stableShare float64, perStep, steps int, ma
 }
 
 // TestComparisonOfReleases checks that good releases pass, and that releases with five more errors per hundred requests fail. If 10 % of
-// stable's requests fail, the bad release has ten more errors, because detecting five more would take more measurements.
+// stable's requests fail, the bad release has ten more errors per hundred: five more would take more measurements.
 func TestComparisonOfReleases(t *testing.T) {
 	rng := rand.New(rand.NewPCG(5, 5))
 	alarms, misses := 0, 0
@@ -197,7 +197,7 @@ func TestSampleOf(t *testing.T) {
 			t.Errorf("%v is taken for %v", bad, got)
 		}
 	}
-	for _, none := range []any{nil, "", math.NaN(), "NaN", -1e-9} { // such as null in JSON, or a difference of two extrapolated counts
+	for _, none := range []any{nil, "", math.NaN(), "NaN", -1e-9} { // null in JSON, or a difference of extrapolated counts below 0
 		if got, err := sampleOf([]any{none, 100.0}); err != nil || got != (sample{0, 100}) {
 			t.Errorf("[%v, 100] becomes %v, %v", none, got, err)
 		}
@@ -224,7 +224,8 @@ func TestSamplesInWords(t *testing.T) {
 	}
 }
 
-// TestQuickCheck compares isNotWorse with worse for random counts. isNotWorse never passes a worse version, and passes most others.
+// TestQuickCheck compares isNotWorse with worse for random counts. isNotWorse never passes a version that worse rejects, and passes most
+// other versions.
 func TestQuickCheck(t *testing.T) {
 	rng := rand.New(rand.NewPCG(8, 9))
 	passed, slow := 0, 0
@@ -325,8 +326,8 @@ func TestFewRequestsSayNothing(t *testing.T) {
 	}
 }
 
-// TestDetectionOfLatenciesAgreesWithSimulation judges histograms of 400 releases, whose new version has the printed share of requests above
-// the bound of stable's 99th percentile. About nine of ten releases are rejected, after about the printed time.
+// TestDetectionOfLatenciesAgreesWithSimulation judges histograms of 400 releases. The share Found of the new version's requests is above
+// the bound of stable's 99th percentile. About nine of ten releases are rejected, after about the time After.
 func TestDetectionOfLatenciesAgreesWithSimulation(t *testing.T) {
 	for _, rate := range []float64{4, 20, 200} { // requests per second to the new version
 		m := ElapsedMetric(10*time.Second, 60)
@@ -480,8 +481,8 @@ func randomHistogram(rng *rand.Rand, bounds []float64) (h Histogram) {
 	return h
 }
 
-// FuzzHistogram checks that fewer requests are above a larger bound, and that the requests of two histograms add up. For each of its
-// bounds, the histogram has a number.
+// FuzzHistogram checks that a larger bound never has more slower requests, that the requests of two histograms add up, and that slower
+// accepts each own bound.
 func FuzzHistogram(f *testing.F) {
 	for seed := range uint64(200) {
 		f.Add(seed)
@@ -526,8 +527,8 @@ func FuzzHistogram(f *testing.F) {
 	})
 }
 
-// TestNarrowBuckets checks the error of interpolation in the widest bucket. The number of slower requests falls by the eighth power of the
-// latency, as with p99 at 1.33 times p90. Then the error is below 10 %. A sequential test for 25 % loses evidence up to an error of 11 %.
+// TestNarrowBuckets checks that interpolation in the widest allowed bucket has an error below 10 %. Here, p99 is 1.33 times p90. For the
+// smallest of Ratios, the evidence against an equal version shrinks if the error is at most 11 %.
 func TestNarrowBuckets(t *testing.T) {
 	const requests, power = 1e9, 8
 	share := func(bound float64) float64 { return math.Pow(bound, -power) }

@@ -51,7 +51,8 @@ func TestComplete(t *testing.T) {
 	}
 }
 
-// TestElapsed checks the seconds in a provider's texts. A window never looks back before the release. Unknown placeholders stay.
+// TestElapsed checks the seconds that replace {{elapsed}} and {{release.elapsed}}. No window begins before the release. Unknown
+// placeholders stay.
 func TestElapsed(t *testing.T) {
 	noon := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 	for name, tc := range map[string]struct {

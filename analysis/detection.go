@@ -47,14 +47,14 @@ func DetectionOf(s Setting) (found Detection) {
 }
 
 // coarse replaces several looks by one look with all their requests, so that simulations are fast. At most
-// detectionLooks looks remain in the release, and at most detectionLooks before MinSamples requests.
+// detectionLooks looks count. About as many earlier looks may lack requests (MinSamples).
 func (s Setting) coarse() Setting {
 	m := s.Metrics[0]
 	requests := s.Rate * min(1, (1-s.Weight)/s.Weight) * m.Interval.Seconds()
 	s.every = max(1, (m.Count+detectionLooks-1)/detectionLooks, int(float64(max(1, m.MinSamples))/requests/detectionLooks))
 	m.Count, m.Retention = max(1, m.Count/s.every), 1
 	m.FailureLimit /= s.every
-	if m.Compare.Histogram { // the other two bounds count without evidence; latencies have no exact test
+	if m.Compare.Histogram { // one of three bounds gets evidence; latencies have no exact test
 		s.Family = Family{Compared: math.MaxInt32, Sequential: 3 * max(1, s.Family.Sequential)}
 	}
 	s.Metrics = []Metric{m}

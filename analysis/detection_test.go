@@ -10,8 +10,8 @@ import (
 	"gitrollout.dev/gitrollout/internal/compare"
 )
 
-// TestDetectionAgreesWithSimulation simulates 400 releases with each printed share, without the shortcuts of DetectionOf. About nine of ten
-// are rejected, after about the printed time. With the share Blind, few releases are rejected.
+// TestDetectionAgreesWithSimulation simulates 400 releases for each share Found, without the shortcuts of DetectionOf. About nine of ten
+// releases are rejected, after about the time After. With the share Blind, few releases are rejected.
 func TestDetectionAgreesWithSimulation(t *testing.T) {
 	rows := []struct {
 		interval     time.Duration
@@ -58,7 +58,8 @@ func TestDetectionAgreesWithSimulation(t *testing.T) {
 	}
 }
 
-// TestDetectionOfFewRequests checks settings with which no difference is found, and that a share is found for each metric of a family.
+// TestDetectionOfFewRequests checks that DetectionOf finds no share with less than one request, and a larger share for a metric in a family
+// of eight.
 func TestDetectionOfFewRequests(t *testing.T) {
 	s := analysis.Setting{Metrics: []analysis.Metric{analysis.ElapsedMetric(30*time.Second, 1)}, Stable: 0.01, Rate: 0.02, Weight: 0.2}
 	if got := analysis.DetectionOf(s); got.Found != 0 || got.After != 0 || got.Blind != 1 {
@@ -88,7 +89,7 @@ func BenchmarkDetection(b *testing.B) {
 	}
 }
 
-// TestDetectionOfTooManySamples checks that the simulation ends if a comparison can never have enough requests. It then finds nothing.
+// TestDetectionOfTooManySamples checks that DetectionOf ends and finds no share if a comparison can never have enough requests.
 func TestDetectionOfTooManySamples(t *testing.T) {
 	m := analysis.ElapsedMetric(10*time.Second, 60)
 	for _, m.MinSamples = range []int{10_000_000_000, math.MaxInt} {

@@ -43,7 +43,7 @@ func histogramOf(v any) (Histogram, error) {
 	return h, nil
 }
 
-// bounds returns the bounds nearest to the percentiles 50, 90 and 99. It skips a bound that all requests exceed,
+// bounds returns the bucket bounds nearest to the percentiles 50, 90 and 99. It skips a bound that all requests exceed,
 // because no version can be worse at this bound.
 func bounds(h Histogram) (all []float64) {
 	for _, quantile := range []float64{0.5, 0.9, 0.99} {

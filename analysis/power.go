@@ -20,7 +20,7 @@ type Setting struct {
 	every int // intervals between looks; 0 means 1
 }
 
-// Passing returns the fewest measurements with which a metric can pass; 0 means no limit.
+// Passing returns the fewest measurements with which a metric can pass; 0 means that the metric never ends.
 func Passing(m Metric) int {
 	if k := m.ConsecutiveSuccessLimit; k > 0 && (m.Count == 0 || k < m.Count) {
 		return k
@@ -28,8 +28,8 @@ func Passing(m Metric) int {
 	return m.Count
 }
 
-// SettingOf returns a metric's setting, in which rates and shares are not set. The release's length limits the looks; 0
-// means an unknown length.
+// SettingOf returns a metric's setting without rates and shares. length is the release's (0: unknown), and limits the
+// looks.
 func SettingOf(m Metric, f Family, length time.Duration) Setting {
 	window := map[bool]string{true: "{{release.elapsed}}", false: "{{elapsed}}"}[WindowOf(m) == WindowRelease]
 	plain := Metric{Interval: m.Interval, InitialDelay: m.InitialDelay, Count: Passing(m), MinSamples: m.MinSamples,
@@ -47,8 +47,7 @@ func SettingOf(m Metric, f Family, length time.Duration) Setting {
 type Outcome struct {
 	Runs     int `json:"runs"`
 	Rejected int `json:"rejected"`
-	// MedianRequests is the median number of requests that the new version gets until its rejection; 0 means no
-	// rejection.
+	// MedianRequests is the median of the new version's requests until its rejection, or 0.
 	MedianRequests int `json:"medianRequests"`
 }
 

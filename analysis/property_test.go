@@ -148,12 +148,12 @@ func TestComparisonWithoutData(t *testing.T) {
 // that loses earlier measurements must not change alpha.
 func TestLooksAreCountedByTime(t *testing.T) {
 	m := analysis.Metric{Compare: &analysis.Compare{}, Interval: 10 * time.Second, InitialDelay: time.Minute}
-	began := noon.Add(-time.Minute - 9*m.Interval) // the tenth measurement: 0.001/110 is 9.1e-6
+	began := noon.Add(-time.Minute - 9*m.Interval) // the tenth measurement, whose alpha is 0.001/110, or 9.1e-6
 	c, s := []any{9.0, 200.0}, []any{8.0, 2000.0}  // p is 4.5e-6, less than 9.1e-6
 	if got := analysis.Judged(m, analysis.Progress{}, began, c, s, noon); got.Phase != analysis.Failed {
 		t.Errorf("the tenth look: %+v", got)
 	}
-	c = []any{8.0, 200.0} // p is 2.8e-5, which only the first measurement would judge worse
+	c = []any{8.0, 200.0} // p is 2.8e-5: worse in the first measurement, but not in the tenth
 	if got := analysis.Judged(m, analysis.Progress{}, began, c, s, noon); got.Phase != analysis.Successful {
 		t.Errorf("the tenth look, after a crash, is taken for the first: %+v", got)
 	}

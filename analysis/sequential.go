@@ -79,8 +79,7 @@ type Look struct {
 // leastLatencies is the minimum number of stable's requests before bounds are chosen.
 const leastLatencies = 100
 
-// testsOf returns a look's counts for each test. It returns false if a histogram has no count at one of the earlier
-// bounds.
+// testsOf returns a look's counts for each test. It returns false if a histogram has no count at a bound of before.
 func (l *Look) testsOf(before *Sequential) (tests []rollout.Test, ok bool) {
 	if l.latency == nil {
 		return []rollout.Test{{Canary: l.canary.bad, Stable: l.stable.bad}}, true
@@ -122,9 +121,9 @@ func Weigh(m Metric, before *Sequential, look *Look, since time.Time, got Measur
 		}
 		return got, before
 	}
-	// If most of the already counted requests are missing, the server lost these requests or will return them later. A
-	// new window begins, so that no request counts twice. If the window's start is fixed, nothing counts until the
-	// requests are back.
+	// If most of the counted requests are missing, the server lost these requests or will return them later. If the
+	// window can restart, it does, so that no request counts twice. Otherwise, nothing counts until the requests are
+	// back.
 	if before != nil && (window == WindowRelease || before.Since.Equal(since)) && look.lacks(tests, before) {
 		if min(look.canary.all, look.stable.all) > 0 {
 			got.Phase, got.Message = Pending, "most of the requests in an earlier answer are missing"
@@ -171,7 +170,8 @@ func worstBound(m Metric, e *Sequential) string {
 }
 
 // add adds only the requests since the last look; the weight is unchanged since then. If requests to one version seem
-// to be missing, it returns false, and the next look includes these requests.
+// to be missing (differs), it adds no evidence and returns false. Unless lasts is true, the next look includes these
+// requests.
 func add(next, last *Sequential, m Metric, f Family) bool {
 	// Prometheus extrapolates, so a count may decrease a little. No request may count twice.
 	next.Canary, next.Stable, next.Past = max(next.Canary, last.Canary), max(next.Stable, last.Stable), last.Past
@@ -198,7 +198,7 @@ func add(next, last *Sequential, m Metric, f Family) bool {
 		}
 		for r, ratio := range rollout.Ratios {
 			switch {
-			case differs: // the missing requests may be from another period
+			case differs: // no evidence, because requests may be missing
 			case limit > 0:
 				t.Logs[r] += marginLog(badC, c, limit, ratio)
 			default:
@@ -209,8 +209,8 @@ func add(next, last *Sequential, m Metric, f Family) bool {
 	return !differs || waits && lasts
 }
 
-// differs reports whether the versions' shares of requests differ from the last look by more than a quarter and three
-// standard deviations. lasts reports whether the look has over four times the last look's requests.
+// differs reports whether c differs from the last look's proportion by over a quarter and three standard deviations.
+// lasts reports whether this look has over four times the last look's requests.
 func differs(c, s int, last []int) (is, lasts bool) {
 	if len(last) != 2 {
 		return false, false
@@ -221,7 +221,8 @@ func differs(c, s int, last []int) (is, lasts bool) {
 	return math.Abs(float64(c)-n*p) > 1+v/4+3*math.Sqrt(v*(1+n/n0)), n > 4*n0
 }
 
-// baseOf returns the counts that are subtracted from a look. These counts restart with each window or weight.
+// baseOf returns the counts that are subtracted from a look. A new weight resets these counts: to zero or, in a
+// release's window, to the look's counts.
 func baseOf(before, look *Sequential, m Metric, window Window) *Sequential {
 	if before != nil && before.Since.Equal(look.Since) {
 		return before
@@ -247,10 +248,11 @@ func baseOf(before, look *Sequential, m Metric, window Window) *Sequential {
 }
 
 // ratioLog returns ln((q/p)^badC ((1-q)/(1-p))^badS). p is the new version's share of a look's requests. Unless the new
-// version is worse, each bad request is the new version's with probability at most p, and q with the given ratio.
+// version is worse, each bad request is the new version's with probability at most p. If its bad share is ratio times
+// stable's, the probability is q.
 //
 // The product is the sequential multinomial test of Lindon and Malek (2022) with fixed ratios in place of a Dirichlet
-// prior. For the true, hypergeometric distribution, the mean is smaller (Hoeffding 1963, theorem 4).
+// prior. For the true, hypergeometric distribution, the product's mean is smaller (Hoeffding 1963, theorem 4).
 func ratioLog(badC, badS, c, s, ratio float64) float64 {
 	if c == 0 || s == 0 {
 		return 0
@@ -258,7 +260,7 @@ func ratioLog(badC, badS, c, s, ratio float64) float64 {
 	return badC*math.Log(ratio) + (badC+badS)*math.Log((c+s)/(ratio*c+s))
 }
 
-// marginLog returns the same as ratioLog for a null hypothesis of a bad share up to limit.
+// marginLog is like ratioLog, but its null hypothesis is a bad share up to limit.
 func marginLog(bad, all int, limit, ratio float64) float64 {
 	if limit >= 1 {
 		return 0

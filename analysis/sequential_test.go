@@ -17,8 +17,8 @@ func ElapsedMetric(interval time.Duration, count int) Metric {
 		ConsecutiveErrorLimit: 4, Config: map[string]any{"query": "sum(increase(x[{{elapsed}}s]))"}}
 }
 
-// TestSequentialTestFindsBadReleases simulates 400 releases of each row of the table in docs/analysis.md, with the weight 20 %. The
-// numbers of rejected releases and the median requests until a rejection have bounds on both sides.
+// TestSequentialTestFindsBadReleases simulates 400 releases of each row of the table in docs/analysis.md, with the weight 20 %. The number
+// of rejected releases and the median number of requests until a rejection have lower and upper bounds.
 func TestSequentialTestFindsBadReleases(t *testing.T) {
 	runs := 400
 	if testing.Short() {
@@ -73,8 +73,8 @@ func TestGoodReleasesPass(t *testing.T) {
 
 // TestPublishedBayesFactors compares ratioLog with the sequential multinomial test of Lindon and Malek (2022). The numbers are the
 // published expectations of the authors' package ssrm_test: three categories with the probabilities 0.4, 0.4 and 0.2, and the prior
-// Dirichlet(1, 1, 1). Its Bayes factor is the product of two Bayes factors. One compares the first category with the others (prior Beta(1,
-// 2)), the other the second category with the third (uniform prior).
+// Dirichlet(1, 1, 1). This test's Bayes factor is a product. One factor compares the first category with the others (prior Beta(1, 2)), the
+// other factor the second category with the third (uniform prior).
 func TestPublishedBayesFactors(t *testing.T) {
 	pair := func(bad, good, p float64, prior func(q float64) float64) float64 {
 		const steps = 200_000
@@ -122,8 +122,8 @@ func TestPublishedBayesFactors(t *testing.T) {
 	}
 }
 
-// TestRatiosAreFair computes the mean of the evidence of one look over all outcomes of a good version. It must not exceed 1, because the
-// bad requests of a look are drawn without replacement.
+// TestRatiosAreFair computes the mean evidence of one look over all outcomes of a good version. The mean must not exceed 1. An outcome
+// draws the bad requests without replacement.
 func TestRatiosAreFair(t *testing.T) {
 	for _, n := range [][3]int{{1, 1, 1}, {3, 12, 4}, {10, 40, 9}, {50, 50, 50}, {7, 3, 10}} {
 		c, s, bad := n[0], n[1], n[2]
@@ -180,9 +180,9 @@ func TestIncrements(t *testing.T) {
 			[4]int{50, 110, 3, 440})))
 }
 
-// TestMissingRequestsOfOneVersion checks looks whose share of the new version differs from the look before. The requests of such looks
-// count only with the next complete answer. A different share becomes the new share after more than four times the requests. If the new
-// version gets no more requests at all, the measurements go on, so that the analysis ends.
+// TestMissingRequestsOfOneVersion checks looks in which the new version's share of the requests changes. Such a look waits: its requests
+// count with the next look that has the old share. A look with over four times the last look's requests sets a new usual share. If the new
+// version gets no requests, such a look is not Pending, so that the analysis ends.
 func TestMissingRequestsOfOneVersion(t *testing.T) {
 	m := ElapsedMetric(time.Minute, 100)
 	steady := [][4]int{{20, 1000, 80, 4000}, {40, 2000, 160, 8000}}
@@ -191,7 +191,7 @@ func TestMissingRequestsOfOneVersion(t *testing.T) {
 	for name, c := range map[string]struct {
 		looks [][4]int // after the steady looks
 		waits string   // w: the look waits
-		like  [][4]int // looks with the same evidence as a result
+		like  [][4]int // looks that lead to the same evidence
 	}{
 		"one answer":       {[][4]int{{48, 2400, 240, 12000}, {80, 4000, 320, 16000}}, "w-", [][4]int{{80, 4000, 320, 16000}}},
 		"of stable":        {[][4]int{{60, 3000, 180, 9000}, {80, 4000, 320, 16000}}, "w-", [][4]int{{80, 4000, 320, 16000}}},
@@ -225,7 +225,7 @@ func nilLogs(e *Sequential) *Sequential {
 	return e
 }
 
-// latencies returns a histogram of a number of requests with an exponential distribution and the given mean, with ten buckets.
+// latencies returns a histogram with ten buckets. The latencies have an exponential distribution with the given mean.
 func latencies(requests int, mean float64) Histogram {
 	var h Histogram
 	for _, bound := range []float64{0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, math.Inf(1)} {
@@ -278,8 +278,8 @@ func TestLatencies(t *testing.T) {
 	}
 }
 
-// TestEvidenceIsRecorded checks that the text of a test keeps counts and never rounds evidence up. One metric takes at most 300 bytes.
-// Wrong texts are refused.
+// TestEvidenceIsRecorded checks that the recorded text of a sequential test keeps counts and never rounds evidence up. Wrong texts are
+// refused.
 func TestEvidenceIsRecorded(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	for range 1000 {
@@ -326,8 +326,8 @@ func BenchmarkLooks(b *testing.B) {
 	}
 }
 
-// TestMissingRequests simulates good releases while a server often lacks all or most requests of one version. Missing requests must not
-// count again when they are back. An answer that lacks requests rejects no version. Stable's failure rate changes in time. So a version
+// TestMissingRequests simulates good releases while a server often lacks all or most requests of one version. When missing requests are
+// back, they must not count twice. An answer that lacks requests rejects no version. Stable's failure rate changes in time. So a version
 // would seem worse if its requests of one period were compared with stable's requests of another period.
 func TestMissingRequests(t *testing.T) {
 	const elapsed, release = "{{elapsed}}", "{{release.elapsed}}"
@@ -377,9 +377,9 @@ func (s *sample) keep(part float64) {
 	s.bad, s.all = int(float64(s.bad)*part), int(float64(s.all)*part)
 }
 
-// rejectedAt simulates a release with 1,000 requests at each look. The new version fails as often as stable, times worse. Without a margin,
-// stable's failure rate changes at each tenth look. change takes requests from an answer. The result is the look that rejects the release,
-// or 0.
+// rejectedAt simulates a release with 1,000 requests at each look. The new version's failure rate is stable's rate times worse. Without a
+// margin, stable's failure rate changes at each tenth look. change removes requests from a look. rejectedAt returns the number of the look
+// that rejects the release, or 0.
 func rejectedAt(m Metric, seed uint64, worse float64, change func(int, *rand.Rand, *Look)) (int, *Sequential) {
 	rng := rand.New(rand.NewPCG(seed, 3))
 	all := []Look{{}} // at each look, the requests since the release began
@@ -409,8 +409,8 @@ func rejectedAt(m Metric, seed uint64, worse float64, change func(int, *rand.Ran
 	return 0, evidence
 }
 
-// TestPartialAnswersAtRandom simulates releases. One of six answers lacks a part of the new version's requests, and another lacks a part of
-// stable's requests. Good releases pass, and bad releases are still rejected almost as soon as with complete answers.
+// TestPartialAnswersAtRandom simulates releases. For each version, one of six answers lacks a part of the requests. Good releases pass, and
+// bad releases are still rejected almost as soon as with complete answers.
 func TestPartialAnswersAtRandom(t *testing.T) {
 	releases := uint64(2000)
 	if testing.Short() {
@@ -452,7 +452,7 @@ func TestPartialAnswersAtRandom(t *testing.T) {
 }
 
 // TestMissingRequestsBeginAWindow checks the evidence after an answer that lacks most requests. A new window begins, and its requests count
-// from zero. In a window that gitrollout cannot move, the evidence waits until the requests are back.
+// from zero. If the window's start is fixed, nothing counts until the requests are back.
 func TestMissingRequestsBeginAWindow(t *testing.T) {
 	at := noon.Add(time.Minute)
 	for name, tc := range map[string]struct {
@@ -507,8 +507,8 @@ func TestOtherVersion(t *testing.T) {
 	}
 }
 
-// TestChangedComparison checks a metric that changes between requests and latencies during a release, and an edited record without tests.
-// The evidence begins anew, and measurements continue.
+// TestChangedComparison checks a metric that changes from failures to latencies or back during a release, and a record without sequential
+// tests. In both cases, the evidence begins anew.
 func TestChangedComparison(t *testing.T) {
 	rate, latency := ElapsedMetric(time.Minute, 10), ElapsedMetric(time.Minute, 10)
 	latency.Compare = &Compare{Histogram: true}
@@ -531,8 +531,8 @@ func TestChangedComparison(t *testing.T) {
 	}
 }
 
-// TestWindowOfTheReleaseSpansWeights checks a good release whose query covers {{release.elapsed}}. A backend fails after the weight was
-// raised, so a larger share of the new version's requests fails. This must not reject the release.
+// TestWindowOfTheReleaseSpansWeights checks a good release whose query covers {{release.elapsed}}. A backend of both versions fails after
+// the weight was raised. Most of the new version's requests are later, so its failure rate is higher. This must not reject the release.
 func TestWindowOfTheReleaseSpansWeights(t *testing.T) {
 	m := ElapsedMetric(time.Minute, 10)
 	m.Config = map[string]any{"query": "{{release.elapsed}}"}

@@ -66,7 +66,7 @@ type TemplateRef struct {
 	ClusterScope bool   `json:"clusterScope"`
 }
 
-// ParseTemplate parses a spec strictly, with InvalidErrors.
+// ParseTemplate parses a spec strictly, and returns InvalidErrors.
 func ParseTemplate(ref rollout.Ref, spec any) (*Template, error) {
 	t := &Template{Ref: ref}
 	r := rollout.Reader{Hide: true}

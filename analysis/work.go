@@ -11,7 +11,7 @@ import (
 )
 
 // These limits bound a condition's cost. An iteration costs the result's size plus turn. maxWork allows 300 × 300
-// nested iterations, or one iteration over 9,000 values.
+// iterations of nested loops, or one loop over 9,000 values.
 const (
 	maxCondition = 4000        // bytes
 	maxList      = 20_000      // members of all lists that a condition creates

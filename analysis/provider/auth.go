@@ -14,8 +14,8 @@ import (
 	"gitrollout.dev/gitrollout/call"
 )
 
-// authentication holds credentials for a server. Argo Rollouts defines oauth2 and sigv4; basicAuth equals basic. The
-// bearer token is sent in an Authorization header.
+// authentication holds credentials for a server. Argo Rollouts defines oauth2 and sigv4; basicAuth is an alias of
+// basic. The bearer token is sent in an Authorization header.
 type authentication struct {
 	OAuth2    *oauth2Config `json:"oauth2,omitempty"`
 	Sigv4     *sigv4Config  `json:"sigv4,omitempty"`
@@ -62,8 +62,8 @@ type oauth2Config struct {
 	Scopes       []string `json:"scopes,omitempty"`
 }
 
-// check refuses settings that exclude each other. With sigv4, a Host header would sign for another host than the
-// address.
+// check refuses settings that exclude each other. With sigv4, it also refuses a Host header, because the signature is
+// for the address's host.
 func (a authentication) check(service string, headers []header) error {
 	ways := []bool{a.OAuth2 != nil, a.Sigv4 != nil, a.Basic != nil, a.BasicAuth != nil, a.Bearer != nil}
 	if ways = slices.DeleteFunc(ways, func(given bool) bool { return !given }); len(ways) > 1 {

@@ -155,7 +155,7 @@ func profileKeys(s *session, name string) (awsKeys, error) {
 	return s.taken(k, fmt.Sprintf("%s has no profile %s with credentials", file, name))
 }
 
-// awsEndpoint prefers the environment, as AWS's SDKs do.
+// awsEndpoint prefers an endpoint in the environment, as AWS's SDKs do.
 func awsEndpoint(s *session, host, service, region string) string {
 	domain := "amazonaws.com"
 	if strings.HasPrefix(region, "cn-") {
@@ -193,7 +193,7 @@ type awsKeys struct {
 var awsHost = regexp.MustCompile(`^([^.]+\.)*(aps-workspaces(-fips)?|es|aos)\.([^.]+\.)*` +
 	`(amazonaws\.com|amazonaws\.com\.cn|amazonaws\.eu|api\.aws|on\.aws)$|^(localhost|127\.0\.0\.1|::1)$`)
 
-// checkAWS refuses other servers, because a signed request contains the key's ID and the session's token.
+// checkAWS refuses servers outside awsHost, because a signed request contains the key's ID and the session's token.
 func checkAWS(address string) error {
 	if u, err := url.Parse(address); err == nil && awsHost.MatchString(strings.ToLower(u.Hostname())) {
 		return nil
@@ -220,7 +220,7 @@ func (g signer) sign(r *http.Request, body []byte) {
 		listed.WriteString(name + ":" + headers[name] + "\n")
 	}
 	signed := strings.Join(names, ";")
-	// All AWS services except S3 encode an encoded path again.
+	// All AWS services except S3 sign a path that is encoded twice.
 	path := strings.Join(rollout.Mapped(strings.Split(cmp.Or(r.URL.EscapedPath(), "/"), "/"), awsEscape), "/")
 	canonical := strings.Join([]string{
 		r.Method, path, canonicalQuery(r.URL.Query()), listed.String(), signed, rollout.Digest(body, sha256.Size),
@@ -248,7 +248,7 @@ func canonicalQuery(query url.Values) string {
 	return strings.Join(pairs, "&")
 }
 
-// awsEscape keeps only letters, digits and -_.~ (RFC 3986).
+// awsEscape escapes all except letters, digits and -_.~ (RFC 3986).
 func awsEscape(text string) string {
 	return strings.ReplaceAll(url.QueryEscape(text), "+", "%20")
 }

@@ -108,7 +108,7 @@ func TestSignedHosts(t *testing.T) {
 	b.wantError("is not an AWS server")
 }
 
-// TestAWSFaults checks that Prometheus gets no request without credentials, and that the error says why none were found.
+// TestAWSFaults checks that, if the region or credentials are missing, Prometheus gets no request, and the error says why.
 func TestAWSFaults(t *testing.T) {
 	sts := func(answer string) server {
 		return func(f *fake, w http.ResponseWriter, r *http.Request, _ string) bool {

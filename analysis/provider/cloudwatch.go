@@ -46,7 +46,7 @@ type cloudWatchStat struct {
 	Unit   string       `json:"unit,omitempty"`
 }
 
-// numberOrText is 300 or "300": a filled-in "{{args.period}}" is a text.
+// numberOrText is 300 or "300", because a filled-in "{{args.period}}" is a text.
 type numberOrText string
 
 func (numberOrText) Shape() map[string]any {
@@ -149,7 +149,7 @@ type cloudWatchMessage struct {
 }
 
 // cloudWatchResult refuses the status InternalError or Forbidden. If pair is set, it also refuses PartialData, and
-// returns [bad, all], the sums of the queries bad and of.
+// returns [bad, all]: the sums of the queries "bad" and "of".
 func cloudWatchResult(body []byte, pair bool) (Result, error) {
 	var answered struct {
 		XMLName xml.Name `xml:"GetMetricDataResponse"`

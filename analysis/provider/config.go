@@ -100,7 +100,7 @@ func checkField(field string, tag reflect.StructTag, v reflect.Value) error {
 
 var ofMetric = []string{"count", "failureCondition", "failureLimit", "interval", "successCondition"}
 
-// argument matches a measurement's placeholders. Other braces belong to the query.
+// argument matches placeholders that a measurement fills in. Other braces belong to the query.
 var argument = regexp.MustCompile(`\{\{\s*(args\.|(release\.)?elapsed\s*\}\})`)
 
 func hasArgument(text string) bool { return argument.MatchString(text) }

@@ -37,7 +37,7 @@ type contract struct {
 	env     map[string]string
 	serve   server
 	answers []canned
-	// anyText means that text without JSON is a value. anyStatus means that status 500 is a verdict.
+	// anyText means that text that is not JSON is a value. anyStatus means that status 500 is a verdict.
 	anyText, anyStatus bool
 	compare            *analysis.Compare // set if the metric compares both versions
 	content            string            // the content type of the responses; "" is JSON
@@ -410,7 +410,7 @@ func TestTime(t *testing.T) {
 
 func TestNobodyListens(t *testing.T) {
 	forEach(t, func(_ *testing.T, _ contract, b *bench) {
-		b.configure("http://127.0.0.1:1") // not the port of a closed server, which another process may reuse
+		b.configure("http://127.0.0.1:1") // another process may reuse the port of a closed server
 		b.wantError("dial: connect: connection refused")
 	})
 }
@@ -441,7 +441,7 @@ func TestRedirects(t *testing.T) {
 	})
 }
 
-// TestSecretsThatCannotBeRead checks that a missing or incomplete Secret is an error with the Secret's name, without a request.
+// TestSecretsThatCannotBeRead checks that a missing or incomplete Secret causes an error with the Secret's name, and no request.
 func TestSecretsThatCannotBeRead(t *testing.T) {
 	type reader = func(context.Context, string, string) (map[string]string, error)
 	answering := func(data map[string]string, err error) reader {

@@ -120,7 +120,7 @@ func (c *datadogConfig) scalarRequest(from, to time.Time) any {
 		named = map[string]string{"query": c.Query}
 	}
 	queries, formulas := []any{}, []any{}
-	pair := c.Formula == "" && len(named) > 1 // bad and of, for a comparison
+	pair := c.Formula == "" && len(named) > 1 // the queries "bad" and "of" of a comparison
 	for _, name := range slices.Sorted(maps.Keys(named)) {
 		queries = append(queries, map[string]string{
 			"aggregator":  cmp.Or(c.Aggregator, map[bool]string{true: "sum", false: "last"}[pair]),

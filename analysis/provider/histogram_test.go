@@ -69,7 +69,7 @@ var histogramContract = contract{
 	},
 }
 
-// buckets returns a histogram from bounds and counts in turn.
+// buckets returns a histogram from alternating bounds and counts.
 func buckets(numbers ...float64) (h analysis.Histogram) {
 	for i := 0; i < len(numbers); i += 2 {
 		h = append(h, analysis.Bucket{Bound: numbers[i], Count: numbers[i+1]})
@@ -77,7 +77,7 @@ func buckets(numbers ...float64) (h analysis.Histogram) {
 	return h
 }
 
-// TestHistogramKeepsItsType checks that a Secret that looks like a number leaves a histogram as it is.
+// TestHistogramKeepsItsType checks that a bound that equals a Secret's value is not masked.
 func TestHistogramKeepsItsType(t *testing.T) {
 	b := newBench(t, histogramContract)
 	b.request.Secrets = []string{"0.01"}

@@ -16,8 +16,8 @@ import (
 
 // Jobs creates and deletes Jobs; package cluster implements it.
 type Jobs interface {
-	// EnsureJob returns a Job's state. If the Job is missing, it is created or, if begun is set, Gone. A Job with
-	// another value of the annotation is Taken. EnsureJob sets a new Job's owners' uids, and drops unreadable owners.
+	// EnsureJob returns a Job's state. It creates a missing Job, but if begun is set, it returns Gone. If the live
+	// Job's annotation differs, it returns Taken. It sets the uids of a new Job's owners, and drops unreadable owners.
 	EnsureJob(ctx context.Context, object map[string]any, annotation string, begun bool) (rollout.JobState, error)
 	// DeleteJob deletes a Job and its pods, if any.
 	DeleteJob(ctx context.Context, namespace, name string) error
@@ -132,7 +132,7 @@ func (c *jobConfig) stop(ctx context.Context, s *session) error {
 func (c *jobConfig) object(r Request, name string) map[string]any {
 	spec := maps.Clone(c.Spec)
 	ttl, _ := spec["ttlSecondsAfterFinished"].(int64)
-	// At least a day: after a deletion by Kubernetes, a new gitrollout process could repeat the Job.
+	// Kubernetes keeps the Job at least a day, because a new gitrollout process could repeat a deleted Job.
 	spec["ttlSecondsAfterFinished"] = max(ttl, 24*60*60)
 	o := rollout.Object{
 		"apiVersion": "batch/v1", "kind": "Job", "spec": spec,
@@ -154,7 +154,7 @@ func (c *jobConfig) object(r Request, name string) map[string]any {
 
 var notInNames = regexp.MustCompile(`[^a-z0-9]+`)
 
-// jobName joins at most 46 characters of id and 12 of its hash. A label may have 63.
+// jobName joins at most 46 characters of id and 12 of its hash, because a label may have 63.
 func jobName(id string) string {
 	readable := strings.Trim(notInNames.ReplaceAllString(strings.ToLower(id), "-"), "-")
 	if len(readable) > 46 {

@@ -18,7 +18,7 @@ const jsonPathForm = "write it as in {$.data.value}"
 // These limits bound a path's cost: ".." visits all values, and unions multiply them.
 const (
 	maxPath  = 1000 // bytes
-	maxUnion = 16   // product of all unions' numbers of members
+	maxUnion = 16   // product of all unions' lengths
 	maxDepth = 100  // levels of a response for ".."
 )
 

@@ -10,7 +10,7 @@ import (
 )
 
 // lokiConfig runs a metric query on Grafana Loki
-// (https://grafana.com/docs/loki/latest/reference/loki-http-api/#query-logs-at-a-single-point-in-time), with
+// (https://grafana.com/docs/loki/latest/reference/loki-http-api/#query-logs-at-a-single-point-in-time). Its fields are
 // prometheus' fields except rangeQuery. Argo Rollouts lacks this provider.
 type lokiConfig struct {
 	Address string `json:"address" required:"give Loki's URL" check:"url"`

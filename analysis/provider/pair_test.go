@@ -41,7 +41,7 @@ var datadogPairContract = contract{
 	},
 }
 
-// datadogReply returns a response with columns. The texts are a name and the values in turn.
+// datadogReply returns a response with columns, from alternating names and values.
 func datadogReply(texts ...string) string {
 	columns := []string{}
 	for i := 0; i < len(texts); i += 2 {
@@ -86,7 +86,7 @@ var cloudWatchPairContract = contract{
 	},
 }
 
-// cloudWatchPair returns a response with results. The texts are an id and the values in turn.
+// cloudWatchPair returns a response with results, from alternating ids and values.
 func cloudWatchPair(texts ...string) string {
 	var b strings.Builder
 	for i := 0; i < len(texts); i += 2 {
@@ -100,8 +100,8 @@ func cloudWatchPair(texts ...string) string {
 		b.String() + `</MetricDataResults><Messages/></GetMetricDataResult></GetMetricDataResponse>`
 }
 
-// TestComparisons measures both versions with each provider that names bad and of, and judges the two results. A missing bad is 0 bad
-// requests, and a missing total is no request.
+// TestComparisons measures both versions with each provider whose results have the names bad and of. Without bad, there are 0 bad requests.
+// Without of, there are no requests.
 func TestComparisons(t *testing.T) {
 	prometheus := func(bad, of string) string {
 		series := []string{}
@@ -150,8 +150,7 @@ func TestComparisons(t *testing.T) {
 	}
 }
 
-// TestHalfAPairOfWavefront checks a comparison while only one series has points, as before the first failure: the result is a list, which
-// is no error.
+// TestHalfAPairOfWavefront checks a comparison of which only one series has points yet. The result is a list, which is no error.
 func TestHalfAPairOfWavefront(t *testing.T) {
 	b := newBench(t, wavefrontContract)
 	b.request.Compare = &analysis.Compare{}

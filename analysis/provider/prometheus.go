@@ -26,7 +26,7 @@ type prometheusConfig struct {
 }
 
 type rangeQuery struct {
-	// Such as now() - duration("5m"); see momentForm.
+	// See momentForm.
 	Start string `json:"start" required:"write it as in now() - duration(\"5m\")" check:"moment"`
 	End   string `json:"end" required:"write it as in now() - duration(\"5m\")" check:"moment"`
 	Step  string `json:"step" required:"write 30s, 1m or the like" check:"duration"`
@@ -80,7 +80,7 @@ func (c *prometheusConfig) measure(ctx context.Context, s *session) (Result, err
 func (c *prometheusConfig) ask(
 	ctx context.Context, s *session, address, path string, form url.Values,
 ) (call.Answer, error) {
-	// Proxies may limit URLs, so POST is first, and GET only if the server refuses POST.
+	// Proxies may limit the length of URLs, so GET is used only if the server refuses POST.
 	a, err := c.send(ctx, s, call.Request{Method: http.MethodPost, Base: address, Path: path,
 		Type: "application/x-www-form-urlencoded", Body: []byte(form.Encode())}, "aps")
 	if refused := new(call.Error); errors.As(err, &refused) &&

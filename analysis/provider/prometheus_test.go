@@ -50,7 +50,7 @@ var prometheusAnswers = []canned{
 	{name: "no number", reply: promReply("scalar", `[1,"three"]`), err: "is not a number"},
 }
 
-// pairAnswers are a comparison's: the label n names the values.
+// pairAnswers are responses to a comparison's query. The label n names the values.
 var pairAnswers = []canned{
 	{name: "one", reply: promReply("vector", `[{"metric":{"n":"of"},"value":[1,"100"]},{"metric":{"n":"bad"},"value":[1,"3"]}]`),
 		want: []any{3.0, 100.0}},
@@ -170,7 +170,7 @@ func TestSecretsOfArguments(t *testing.T) {
 	}
 }
 
-// TestDistinct checks how the values of a label are counted. Without a comparison, such series are no pair.
+// TestDistinct checks how the values of a label are counted. Without a comparison, the result lists each series.
 func TestDistinct(t *testing.T) {
 	series := func(n, user, value string) string {
 		return `{"metric":{"n":"` + n + `","user":"` + user + `"},"value":[1,"` + value + `"]}`
@@ -210,7 +210,7 @@ func TestDistinct(t *testing.T) {
 	b.wantValue([]any{1.0, 1.0, 1.0})
 }
 
-// TestQueryTime checks that a request with a time is evaluated then.
+// TestQueryTime checks that the query is evaluated at the request's time.
 func TestQueryTime(t *testing.T) {
 	for name, c := range map[string]contract{
 		"instant": {config: prometheusContract.config, serve: servePrometheus("/prom/api/v1/query",

@@ -67,8 +67,8 @@ type promSeriesOf struct {
 }
 
 // promPair returns a function that reads [bad, all] from series with the labels n="bad" and n="of". If by names a
-// label, the function counts the label's values that have a series above 0. Series without n are values, as in
-// promSeries.
+// label, bad and all are numbers of label values with a series above 0. Otherwise, if no series has n, it returns all
+// values.
 func promPair(by string) func(string, json.RawMessage) (any, error) {
 	return func(from string, raw json.RawMessage) (any, error) {
 		var series []promSeriesOf
@@ -134,8 +134,8 @@ func promSeries(from string, raw json.RawMessage) (any, error) {
 	return values, nil
 }
 
-// promHistogram returns buckets, which come from one series per le or from one native histogram. It refuses other
-// labels, with which several pods would have several series.
+// promHistogram returns buckets, which come from one series per le or from one native histogram. It refuses series with
+// other labels, because the query must sum them.
 func promHistogram(from string, raw json.RawMessage) (any, error) {
 	var series []promSeriesOf
 	if err := call.Decode(from, raw, &series); err != nil || len(series) == 0 {
@@ -160,7 +160,7 @@ func promHistogram(from string, raw json.RawMessage) (any, error) {
 }
 
 // promNative parses a native histogram: [1700000000, {"count": "5", "buckets": [[0, "1", "2", "5"]]}]. A bucket has a
-// boundary rule, a lower bound, an upper bound, and a number of requests above 0.
+// boundary rule, a lower bound, an upper bound, and a positive number of requests.
 func promNative(from string, raw json.RawMessage) (any, error) {
 	var sample [2]json.RawMessage
 	var found struct {
@@ -190,7 +190,7 @@ func promNative(from string, raw json.RawMessage) (any, error) {
 	return h, err
 }
 
-// promSample is a sample's value: [1700000000.1, "0.95"].
+// promSample is the value of a sample, such as [1700000000.1, "0.95"].
 type promSample float64
 
 func (p *promSample) UnmarshalJSON(data []byte) error {

@@ -25,7 +25,7 @@ type Request struct {
 	Started  time.Time         // when the run began, for Kayenta's lookback
 	Interval time.Duration     // the metric's interval, for Kayenta
 	Metadata map[string]string // the last Result's Metadata while Running
-	Compare  *analysis.Compare // result: [bad, all] by name, or prometheus' Histogram or By
+	Compare  *analysis.Compare // the comparison, which determines the result's form; or nil
 	Secrets  []string          // values of Secrets in Config, which no error or message may contain
 }
 
@@ -42,7 +42,7 @@ type Result struct {
 // Deps holds measurements' external dependencies.
 type Deps struct {
 	Client func(insecure bool) *http.Client // insecure skips the verification of certificates; see call.ClientsWithin
-	Agent  func(insecure bool) *http.Client // for the AWS credentials agent at the environment's address
+	Agent  func(insecure bool) *http.Client // for the AWS credentials agent, whose address is in the environment
 	// Secret returns a Secret's data; namespace "" is gitrollout's.
 	Secret   func(ctx context.Context, namespace, name string) (map[string]string, error)
 	Jobs     Jobs
@@ -58,7 +58,7 @@ type provider struct {
 }
 
 type config interface {
-	// check refuses an invalid configuration. Texts may contain "{{args.x}}". Errors' fields omit the kind.
+	// check refuses an invalid configuration. Texts may contain "{{args.x}}". Errors name fields without the kind.
 	check() error
 	timeout() time.Duration
 	measure(context.Context, *session) (Result, error)

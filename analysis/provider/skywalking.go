@@ -13,8 +13,7 @@ import (
 
 // skywalkingConfig runs a GraphQL query on Apache SkyWalking
 // (https://skywalking.apache.org/docs/main/latest/en/api/query-protocol/). The result is the response's data. The
-// variable $duration is the period of the configured interval until now. Its steps are minutes, in the process's time
-// zone.
+// variable $duration is the configured interval until now, in minutes and in the process's time zone.
 type skywalkingConfig struct {
 	Address  string `json:"address" required:"give the URL of SkyWalking's OAP server" check:"url"`
 	Query    string `json:"query" required:"write the GraphQL query"`

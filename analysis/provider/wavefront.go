@@ -56,7 +56,7 @@ func (c *wavefrontConfig) measure(ctx context.Context, s *session) (Result, erro
 	}
 	now := s.deps.Now()
 	at := strconv.FormatInt(now.Unix()*1000, 10)
-	// The query asks for one point per series at the current time; the answer may be older.
+	// The query asks for one point per series at the current time; the answer's points may be older.
 	a, err := s.do(ctx, call.Request{
 		Method: http.MethodGet, Base: c.url(), Path: "/api/v2/chart/api",
 		Query:  url.Values{"q": {c.Query}, "s": {at}, "e": {at}, "p": {"1"}, "g": {"s"}, "i": {"true"}},
