@@ -48,8 +48,7 @@ func split(image string) (repo, version string) {
 	return image[:end], image[end:]
 }
 
-// Names returns an app's images by repository and by container. If a repository and a container have the same name, the
-// repository counts.
+// Names returns an app's images by repository and by container. For a name of both, it returns the repository's images.
 func Names(r *rollout.Render) map[string][]string {
 	repos, names := map[string][]string{}, map[string][]string{}
 	for _, o := range r.Objects {
@@ -175,7 +174,7 @@ func targetOf(r *rollout.Render, o Order) (t target, err error) {
 	return t, nil
 }
 
-// addRules may rename the field of a version, because kustomizations have separate fields for tags and digests.
+// addRules adds rules that may rename a field, because kustomizations have separate fields for tags and digests.
 func (t *target) addRules() {
 	const end = `(["'\s,)}\]]|$)`
 	add := func(pattern, by string) { t.rules = append(t.rules, rule{regexp.MustCompile(pattern), by}) }
@@ -217,8 +216,8 @@ var (
 	hasWord   = regexp.MustCompile(`(?i)image|tag|digest`)
 )
 
-// places returns the places in all files that the app reads. Places near a word such as "image" and the first places of
-// each file come first, because Set tries only the first places.
+// places returns the places in all files that the app reads. The likely places come first (near a word such as "image",
+// early in a file), because Set tries only some.
 func (a *App) places(t target) (all []place, err error) {
 	for _, file := range append(slices.Clone(t.before.Files), a.Config) {
 		data, _, err := source.ReadFile(a.Tree, file)

@@ -13,7 +13,7 @@ type Cohort struct {
 	Number int       `json:"number"`
 	Of     int       `json:"of"`
 	Apps   []string  `json:"apps"`
-	Begins time.Time `json:"begins"` // earliest time; other delays are not known
+	Begins time.Time `json:"begins"` // earliest time, from minimum durations and soaks
 	takes  Span
 }
 
@@ -25,7 +25,7 @@ type sharing struct {
 }
 
 func (w *sharing) ID(file string) string {
-	entry, _, _ := w.tree.Lookup(file) // the tree has read the file before
+	entry, _, _ := w.tree.Lookup(file) // no error: the file has been read
 	return entry.ID
 }
 

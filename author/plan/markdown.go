@@ -15,7 +15,7 @@ import (
 // diffs.
 const MarkdownLimit = 60_000
 
-// Mark is the first line of a plan's comment. With it, a CI job finds an earlier comment.
+// Mark is the first line of a plan's comment. A CI job finds its earlier comment by this line.
 const Mark = "<!-- gitrollout plan -->\n"
 
 // Markdown returns a pull request's comment.

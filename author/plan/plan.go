@@ -48,7 +48,7 @@ type App struct {
 	// Workloads have changed pod templates.
 	Workloads []Workload `json:"workloads,omitempty"`
 	Objects   []Object   `json:"objects,omitempty"`
-	// Detection has the differences that comparisons find.
+	// Detection has the differences that comparisons can detect.
 	Detection []strategies.Detection `json:"detection,omitempty"`
 	Notes     []Note                 `json:"notes,omitempty"`
 	Files     []string               `json:"files,omitempty"`   // changed source files
@@ -70,7 +70,7 @@ const (
 	Apply    Change = "apply"    // no workload with steps changes; all objects are applied immediately
 	Rejected Change = "rejected" // this version was rejected; only a retry releases it
 	Gone     Change = "gone"     // removed from Git; its objects stay in the cluster
-	Invalid  Change = "invalid"  // Held: cannot be rendered or released
+	Invalid  Change = "invalid"  // cannot be rendered or released; the app is Held
 )
 
 // Span is a duration, written in JSON as 1h30m0s.
@@ -167,8 +167,8 @@ func serving(in Input) rollout.Hash {
 	}
 }
 
-// standing returns each workload's stable hash if the change adds a workload's first Rollout, and otherwise nil. The
-// hash of a workload that gets its first Rollout is computed from Base.
+// standing returns each workload's stable hash if a workload gets its first Rollout, and otherwise nil. This workload's
+// hash is from Base.
 func standing(in Input) map[rollout.Workload]rollout.Hash {
 	s, base := in.State, in.Base.Render
 	isKnown := s != nil && s.Phase != ""

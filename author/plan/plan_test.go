@@ -88,8 +88,8 @@ func must(t testing.TB, err error) {
 	}
 }
 
-// TestTraffic checks when a plan measures the traffic. It measures a workload of the base with the base's analyses if no release is in
-// flight. The plan then uses the measured rate instead of assumed rates. If no rate is measured, the rates are assumed.
+// TestTraffic checks that a plan measures the traffic with base's analyses, unless a release is in flight. Without a measured rate, the
+// plan uses assumed rates.
 func TestTraffic(t *testing.T) {
 	archive, err := txtar.ParseFile("testdata/compared.txtar")
 	must(t, err)
@@ -219,7 +219,7 @@ func stateOf(word string, in plan.Input) *rollout.State {
 	case "in flight": // head reverts to stable
 		s.Stable.Hash, s.Stable.Templates = head.Release(), head.Staged()
 		s.Release, s.Phase = ofBase(), rollout.Progressing
-	case "at a gate": // head has the version of the release, which is at its second step
+	case "at a gate": // head has the release's version, and the release is at its second step
 		s.Stable = &rollout.Release{Hash: "h1-0000000000", Templates: map[rollout.Workload]rollout.Hash{}}
 		s.Release, s.Phase = ofBase(), rollout.Paused
 		for w := range base.Staged() {
@@ -452,8 +452,8 @@ func TestMoment(t *testing.T) {
 	}
 }
 
-// TestCohorts checks the cohorts of a change of a base that 12 apps read. A later cohort begins when the cohort before has been released
-// and has soaked. Without the setting, or for fewer apps, there are no cohorts.
+// TestCohorts checks the cohorts of a changed file that 12 apps read. A later cohort begins when the cohort before has been released and
+// has soaked. There are no cohorts if over is 0 or at least the number of apps.
 func TestCohorts(t *testing.T) {
 	for name, tt := range map[string]struct {
 		settings string

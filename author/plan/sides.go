@@ -24,11 +24,10 @@ type Sides struct {
 	Policy        *rollout.Policy
 	Author        string // of After's newest commit, for the policy; "" for the working tree
 	Renderer      *render.Renderer
-	// Runs reports whether the cluster has a workload, and whether the template is the same. Without a cluster, Runs is
-	// nil.
+	// Runs reports whether the cluster has a workload, and whether its pod template is the same. Without a cluster,
+	// Runs and Traffic are nil.
 	Runs func(workload rollout.Object) (runs, same bool, err error)
-	// Traffic measures the requests of a workload's serving pods with the metrics of comparisons. Without a cluster,
-	// Traffic is nil.
+	// Traffic measures the requests of a workload's serving pods with the metrics of comparisons.
 	Traffic func(rollout.Spec) rollout.AnalysisRun
 
 	strict func(rollout.Tree, *rollout.Render) error // finds objects that the API server refuses
@@ -38,7 +37,7 @@ type uncommitted struct{ rollout.Tree }
 
 func (uncommitted) Commit() rollout.Commit { return rollout.Commit{} }
 
-// Read reads both configurations. If base has none (a new cluster) or an invalid one, both sides use head's.
+// Read reads both configurations. If base's is missing (a new cluster) or invalid, both sides use head's.
 func (s *Sides) Read(base, head rollout.Tree) (err error) {
 	reader := source.NewReader(s.Cluster, nil)
 	if s.After, err = reader.Open(uncommitted{head}, nil); err != nil || s.After.Behind != nil {
@@ -54,7 +53,7 @@ func (s *Sides) Read(base, head rollout.Tree) (err error) {
 
 const planners = 4
 
-// Add plans all apps. If ended returns an error, it stops.
+// Add plans all apps. If ended returns an error, Add stops.
 func (p *Plan) Add(s *Sides, ended func() error) error {
 	if s.After.Behind != nil {
 		p.Error, p.Errors = rollout.ProblemOf(s.After.Behind), 1

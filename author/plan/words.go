@@ -52,7 +52,7 @@ func (a App) Cost() string {
 // Short formats 1h0m0s as 1h.
 func Short(s Span) string { return rollout.ShortSpan(time.Duration(s)) }
 
-// Moment formats a time, with a weekday or date unless it is today.
+// Moment formats a time, with a weekday or date unless at is today.
 func Moment(at, now time.Time) string {
 	switch {
 	case at.IsZero():

@@ -12,12 +12,11 @@ import (
 type Workload struct {
 	Workload rollout.Workload `json:"workload"`
 	Kind     string           `json:"kind"`
-	// Strategy is canary, blueGreen or rollingUpdate (without steps). If Staged is not set, Strategy is the strategy in
-	// the manifest.
+	// Strategy is canary, blueGreen or rollingUpdate (without steps). Without Staged, Strategy is the manifest's.
 	Strategy string `json:"strategy"`
 	Staged   bool   `json:"staged"`
 	Replicas int    `json:"replicas"`
-	// Sized names the source of Replicas, or is "" if the source is the manifest.
+	// Sized names the source of Replicas, or is "" for the manifest.
 	Sized  string  `json:"sized,omitempty"`
 	Routed bool    `json:"routed,omitempty"` // weights are shares of requests, not of pods
 	Full   int     `json:"full,omitempty"`   // the weight that means all requests

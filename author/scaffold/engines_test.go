@@ -248,7 +248,8 @@ note svc/a: the keys of its encrypted files are to be in Secret sops-age of name
 note svc/b: settings of clusters/prod/b.yaml are not carried over (spec.decryption): put them into the folder`, got)
 }
 
-// TestVersionsOfOneChart checks that a HelmRelease uses the matching version among two vendored versions of a chart, or else the first.
+// TestVersionsOfOneChart checks that a HelmRelease uses the vendored version in its range. Without a range, the first vendored version is
+// used.
 func TestVersionsOfOneChart(t *testing.T) {
 	release := func(name, version string) string {
 		return document(helmRelease, name+", namespace: "+name,

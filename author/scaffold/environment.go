@@ -27,8 +27,7 @@ var (
 		"deployments", "manifests", "config", "gitops", "services", "infrastructure", "infra"}
 )
 
-// Folders that match shown are documentation, samples or tests. In a folder of ofApps, such folders are apps, such as
-// apps/docs.
+// Folders that match shown are not apps, except in a folder of ofApps, such as apps/docs.
 var (
 	shown  = regexp.MustCompile(`^(docs?|documentation|scripts|hack|tests|e2e|samples?|examples?)$`)
 	ofApps = []string{"apps", "applications", "services"}

@@ -4,7 +4,7 @@ import "gitrollout.dev/gitrollout/rollout"
 
 func (p *Proposal) Choose(roots []string) string { return p.choose(roots) } // chooses the environment of a cluster
 
-// Matches reports whether an entry matches exactly some folders.
+// Matches reports whether an entry matches the given folders and no others.
 func (p *Proposal) Matches(tree rollout.Tree, e Entry, folders []string) bool {
 	return p.matches(tree, e, folders)
 }
@@ -21,7 +21,7 @@ var (
 // Roots returns the folders that no other folder uses.
 func (s *Survey) Roots() []string { return s.roots() }
 
-// Looked adds the maps that a look makes, and the engines that it finds.
+// Looked returns s with the maps that Look creates, and with the given engines.
 func (s Survey) Looked(engines ...string) Survey {
 	s.engines, s.sources, s.ConfigMaps = engines, map[sourceRef]fluxSource{}, map[string][]string{}
 	return s

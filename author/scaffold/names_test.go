@@ -31,8 +31,8 @@ func TestNames(t *testing.T) {
 	}
 }
 
-// TestWhichCluster checks the chosen environment and cluster name. Common environments come first, in order of
-// preference, then other environments by name, then prod. A cluster's name may contain the environment.
+// TestWhichCluster checks the chosen environment and cluster name. Common environments come first, in order of preference, then other
+// environments by name. Without an environment, the cluster is prod. A cluster's name may contain the environment.
 func TestWhichCluster(t *testing.T) {
 	for _, c := range []struct{ roots, cluster, want, env string }{
 		{"web/overlays/us web/overlays/eu", "", "eu", "eu"},
@@ -76,7 +76,7 @@ func TestWhatALookFinds(t *testing.T) {
 	compare.Check(t, want.Looked("argo", "flux"), got, scaffold.Given{}, render.Violations{})
 }
 
-// TestWhatIsAnApp checks that a folder that Flux or Argo CD deploys is an app, even if another folder uses it. A folder with
+// TestWhatIsAnApp checks that a folder that Flux or Argo CD deploys is an app, even if another folder uses it. A folder whose files define
 // objects of Flux or Argo CD is no app. A folder of manifests includes its subfolders, unless a subfolder has a kustomization.
 func TestWhatIsAnApp(t *testing.T) {
 	other := strings.Replace(workload, "web", "other", 1)

@@ -38,7 +38,7 @@ type Entry struct {
 
 	Decryption string // the Secret with keys for encrypted files, or ""
 
-	Needs render.Violations // objects of its apps that the entry must allow
+	Needs render.Violations // objects that the entry must allow its apps
 }
 
 // LeftOut is a folder or file that does not become an app.
@@ -256,7 +256,7 @@ func globOf(dir string) string {
 	return path.Join(segments...)
 }
 
-// nameOf returns an app's name, or "" if the last folder's name is suitable.
+// nameOf returns an app's name, or "" if the default (the last folder's name) is suitable.
 func nameOf(dir string) string {
 	segments, app := appIn(dir)
 	if app < 0 || app == len(segments)-1 && label(segments[app]) == segments[app] {

@@ -19,7 +19,7 @@ import (
 // Survey describes a repository.
 type Survey struct {
 	Kustomizations []Kustomization // sorted by path
-	Plain          []string        // sorted folders without a kustomization whose manifests run pods
+	Plain          []string        // sorted folders with manifests that run pods, without a kustomization
 	NoObjects      []string        // files without Kubernetes objects, such as package.json
 	Flux           []string        // folders of Flux's Kustomizations
 	ArgoCD         []string        // folders of Argo CD's Applications
@@ -31,7 +31,7 @@ type Survey struct {
 	ConfigMaps map[string][]string // by name: files that contain only this ConfigMap
 
 	brought []brought                // charts in vendor.yaml
-	engines []string                 // folders without a kustomization that have Flux's or Argo CD's objects
+	engines []string                 // folders with Flux's or Argo CD's objects, without a kustomization
 	sources map[sourceRef]fluxSource // with addresses
 }
 
@@ -277,7 +277,7 @@ func (s Survey) used() map[string]bool {
 	return used
 }
 
-// plain returns the folders of plain manifests that are apps, including subfolders. It skips folders in a chart or
+// plain returns an entry, perhaps with subfolders, for each app of plain manifests. It skips folders in a chart or
 // kustomization, and folders that a kustomization uses.
 func (s Survey) plain() map[string]Entry {
 	apps := map[string]Entry{}

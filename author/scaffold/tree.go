@@ -10,7 +10,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// With returns a tree with new files, whose folders have no ID.
+// With adds files to a tree. Folders with new files have no ID.
 func With(tree rollout.Tree, files []File) rollout.Tree {
 	t := &overlaid{Tree: tree, files: map[string]rollout.Entry{}, blobs: map[string]string{}}
 	for _, f := range files {

@@ -82,8 +82,9 @@ var engineKinds = map[string]func(o engineObject, objects []engineObject) ([]rol
 	"argoproj.io/Application":                   application,
 }
 
-// engines adds the external sources of HelmReleases, Flux Kustomizations and Applications. It leaves these objects
-// unchanged for "gitrollout init". leftOut has an error for each source that vendor.yaml cannot express.
+// engines adds the external sources of HelmReleases, Flux Kustomizations and Applications. These objects stay
+// unchanged, because "gitrollout init" reads them. leftOut has an error for each source that vendor.yaml cannot
+// express.
 func (f *from) engines(objects []engineObject) (leftOut []error) {
 	for _, o := range objects {
 		read, is := engineKinds[o.group()+"/"+o.Kind]

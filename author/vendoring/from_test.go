@@ -11,7 +11,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// TestRemote checks the parts of addresses: of examples in kustomize's documentation, and of common addresses.
+// TestRemote checks the parts of common addresses, and of addresses in kustomize's documentation.
 func TestRemote(t *testing.T) {
 	const kustomize = "github.com/kubernetes-sigs/kustomize"
 	for entry, want := range map[string]string{

@@ -26,7 +26,7 @@ func Bench(t *testing.T, serve http.HandlerFunc) (*Getter, string) {
 	}}, host
 }
 
-// transport is an http.RoundTripper whose responses are empty.
+// Transport is an http.RoundTripper whose responses are empty.
 type Transport func(*http.Request)
 
 func (f Transport) RoundTrip(req *http.Request) (*http.Response, error) {

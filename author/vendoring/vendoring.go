@@ -236,7 +236,7 @@ func Folders(at string) (dirs []string, err error) {
 	return slices.DeleteFunc(dirs, IsIn), err
 }
 
-// IsIn reports whether a path is vendored by the vendor.yaml of a folder above.
+// IsIn reports whether the vendor.yaml of a folder above vendors a path.
 func IsIn(name string) bool {
 	name, err := filepath.Abs(name)
 	if err == nil {
@@ -269,7 +269,7 @@ func brings(dir, below string) bool {
 	return false
 }
 
-// staging has new files until write moves the files, so that a full disk changes nothing.
+// staging gets the new files before write moves them, so that a full disk changes nothing.
 const staging = ".vendor-new"
 
 // write moves the new folders, and then the lock, so that an interrupted update can be repeated.
@@ -330,7 +330,7 @@ func stage(dir *os.Root, pins []Pin, contents []files) (fresh []int, err error) 
 	}
 	head, _ := dir.ReadFile(rollout.VendorFile)
 	like := struct{ APIVersion string }{rollout.APIVersion}
-	_ = yaml.Unmarshal(head, &like) // an older program reads the lock too
+	_ = yaml.Unmarshal(head, &like) // the lock gets vendor.yaml's API version, for older programs
 	data, err := yaml.Marshal(lockFile{like.APIVersion, lockKind, pins})
 	if err != nil {
 		return nil, err

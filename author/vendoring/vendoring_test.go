@@ -343,8 +343,8 @@ func TestUpdate(t *testing.T) {
 	w.update("absent", "no source that is called absent")
 }
 
-// TestFlat checks that all versions of a flat chart have the same folder, without a version in the folder's name. In
-// kustomize's layout, the chart's folder has the version in its name.
+// TestFlat checks that all versions of a flat chart share a folder whose name has no version. Without flat, the name has the version, as in
+// kustomize.
 func TestFlat(t *testing.T) {
 	w := newWorld(t)
 	w.vendor(redis("~20.1, flat: true") + redis("~20.1"))

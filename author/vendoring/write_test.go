@@ -11,8 +11,8 @@ import (
 	"gitrollout.dev/gitrollout/internal/compare"
 )
 
-// TestEndedInTheMiddle checks all states in which a killed update can leave the folders: each folder is old, new or
-// missing, with the old lock and staged files. From each state, a repeated update completes.
+// TestEndedInTheMiddle checks all states in which a killed update can leave the files. Each folder is old, new or missing, the lock is old,
+// and staged files exist. From each state, a repeated update completes.
 func TestEndedInTheMiddle(t *testing.T) {
 	w := newWorld(t)
 	w.update("")
@@ -61,7 +61,8 @@ func TestNothingIsChangedHalf(t *testing.T) {
 	compare.Check(t, before, w.has())
 }
 
-// TestTwoRanges checks that two ranges with the same version share one folder. When one range gets a newer version, the folder stays.
+// TestTwoRanges checks that two ranges share one folder while both select the same version. When one range selects a newer version, the
+// folder stays for the other range.
 func TestTwoRanges(t *testing.T) {
 	w := newWorld(t)
 	w.vendor(redis("~20.1") + redis("20.1.5"))
@@ -101,7 +102,7 @@ func TestFolders(t *testing.T) {
 	compare.Check(t, "./basement ./charts/own ./charts .", got)
 }
 
-// TestLockHasTheVersionOfItsSources checks that an update of an older vendor.yaml writes no newer vendor.lock.
+// TestLockHasTheVersionOfItsSources checks that vendor.lock gets the apiVersion of vendor.yaml.
 func TestLockHasTheVersionOfItsSources(t *testing.T) {
 	w := newWorld(t)
 	w.update("")
