@@ -17,7 +17,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// maxWait limits the pause before a retry. Do does not retry after a longer pause.
+// maxWait limits a server's Retry-After. If the server requests a longer pause, Do does not retry.
 const maxWait = 10 * time.Second
 
 // Caller sends HTTP requests. It is not safe for concurrent use.

@@ -91,7 +91,8 @@ func TestWhatIsTriedAgain(t *testing.T) {
 	}
 }
 
-// TestNobodyListens checks that the error of a refused connection is transient and undone, so that Do may retry even requests with Once.
+// TestNobodyListens checks that the error of a refused connection is transient. The server has processed nothing, so Do may retry even
+// requests with Once.
 func TestNobodyListens(t *testing.T) {
 	var failed *call.Error
 	_, err := newCaller().Do(t.Context(), call.Request{Method: http.MethodPost, Base: "http://127.0.0.1:1", Once: true})

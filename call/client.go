@@ -9,12 +9,13 @@ import (
 	"time"
 )
 
-// Clients returns a function for Caller.Client, with proxies from the environment.
+// Clients returns a function for Caller.Client. Its clients use proxies from the environment.
 func Clients() func(insecure bool) *http.Client {
 	return clientsOf(&net.Dialer{})
 }
 
-// ClientsWithin is like Clients, but its clients connect only to addresses that r allows. Use them for URLs from users.
+// ClientsWithin is like Clients, but its clients connect only to addresses that r allows. Use ClientsWithin for URLs
+// from users.
 func ClientsWithin(r Reach) func(insecure bool) *http.Client {
 	return clientsOf(&net.Dialer{Control: r.control})
 }

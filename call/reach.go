@@ -14,7 +14,7 @@ type Reach struct {
 	Own []netip.Prefix // allowed addresses, even if own contains them
 }
 
-// own has the addresses of this machine, link-local addresses, and the addresses of clouds' metadata services.
+// own has the addresses refused by default: this machine, link-local, multicast, and clouds' metadata services.
 var own = rollout.Mapped([]string{
 	"0.0.0.0/8", "127.0.0.0/8", "169.254.0.0/16", "224.0.0.0/4", "255.255.255.255/32",
 	"::/128", "::1/128", "fe80::/10", "ff00::/8",

@@ -13,8 +13,8 @@ import (
 	"gitrollout.dev/gitrollout/internal/compare"
 )
 
-// TestReach checks the addresses of this machine, its local network link and the metadata services of clouds. They are allowed only if they
-// are in Reach.Own. All other addresses are allowed.
+// TestReach checks that addresses of this machine, its local network link and clouds' metadata services are allowed only if Reach.Own
+// contains them. All other addresses are allowed.
 func TestReach(t *testing.T) {
 	allowed := call.Reach{Own: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8"), netip.MustParsePrefix("fd00:ec2::254/128")}}
 	for address, c := range map[string]struct{ closed, open bool }{

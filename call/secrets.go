@@ -70,7 +70,7 @@ func (s *Secrets) hideURL(u *url.URL, long int) {
 
 var plainHeaders = []string{"Accept", "Content-Type", "User-Agent", "X-Github-Api-Version", "X-Github-Event"}
 
-// Scrub replaces hidden texts by ***, longest first, because one may contain another.
+// Scrub replaces hidden texts by ***, longest first, because a text may contain another.
 func (s *Secrets) Scrub(text string) string {
 	all := slices.Clone(s.texts)
 	slices.SortFunc(all, func(a, b string) int { return len(b) - len(a) })

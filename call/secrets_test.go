@@ -18,7 +18,7 @@ import (
 	"gitrollout.dev/gitrollout/internal/compare"
 )
 
-// secret contains characters that change in each encoding of the function written.
+// secret contains characters that the encodings change; see written.
 const secret = `s3cr3t/with+odd="chars"&<more>`
 
 // written returns a text in the encodings in which servers may repeat it. The keys name the encodings.
