@@ -30,7 +30,7 @@ var tools = []string{
 var races = wait.Backoff{Steps: 8, Duration: 20 * time.Millisecond, Factor: 2, Jitter: 0.1}
 
 // SameTemplate reports whether an apply would keep a workload's pod template and pods. It sends a dry run, because API
-// defaults and admission may change the template. Removing a field is also a change.
+// defaults and admission may change the template. A missing field that a tool applied is also a change.
 func (c *Client) SameTemplate(ctx context.Context, object rollout.Object) (bool, error) {
 	ref := object.Ref()
 	d, err := c.prepare("", object)
@@ -70,8 +70,8 @@ func (d *desired) only(spec map[string]any) []byte {
 func podTemplate(o rollout.Object) map[string]any { return o.Map("spec", "template") }
 
 // handOverReplicas keeps the number of pods when spec.replicas leaves Git for an autoscaler. Otherwise, server-side
-// apply would remove the field, and one pod would be left. A second manager therefore applies the live number, until
-// the autoscaler does.
+// apply would remove the field, and one pod would be left. A second field manager therefore owns the live number until
+// the autoscaler changes it.
 func (s *server) handOverReplicas(ctx context.Context, d *desired) error {
 	l, ok := d.kind.get(d.ref)
 	if !ok || !l.ownsReplicas || l.replicas < 0 || !d.omitsReplicas() {
@@ -82,10 +82,9 @@ func (s *server) handOverReplicas(ctx context.Context, d *desired) error {
 	return utilerrors.FilterOut(err, apierrors.IsConflict)
 }
 
-// takeOver prepares an apply. If a field leaves Git, an apply deletes the field only if no other manager owns it, so
-// takeOver takes such fields. If adopts is true, it also takes fields that other tools applied, except edited fields
-// and spec.replicas. client-go's csaupgrade would also remove fields that Git never had
-// (docs/adr/0031-fields-that-leave-git.md).
+// takeOver makes gitrollout the only owner of fields that left Git. Otherwise, the next apply would not delete them. If
+// adopts is true, takeOver also takes fields that other tools applied, except edited fields and spec.replicas.
+// client-go's csaupgrade would also remove fields that Git never had (docs/adr/0031-fields-that-leave-git.md).
 func (s *server) takeOver(ctx context.Context, d *desired, adopts bool) error {
 	l, seen := d.kind.get(d.ref)
 	if seen && !l.shared || !seen && !adopts { // the cache has each object with an app label

@@ -186,8 +186,8 @@ func TestWhatAToolAddedGoesInOneWrite(t *testing.T) {
 	}
 }
 
-// TestWhatAToolSharesLeavesWithTheNextVersion checks an adopted object with a field that is not in Git, and that another tool still owns. A
-// write without a new version keeps the field, because its removal would replace pods. The next version's write removes it.
+// TestWhatAToolSharesLeavesWithTheNextVersion checks an adopted object with a field that is not in Git. Another tool still owns the field.
+// A write without a new version keeps the field, because the removal would replace pods. The next version's write removes it.
 func TestWhatAToolSharesLeavesWithTheNextVersion(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -322,8 +322,8 @@ func TestServiceSelectorGainsAndLosesThePodHash(t *testing.T) {
 	}
 }
 
-// TestDroppedFieldsOfAnotherManagerAreRemoved removes fields from Git that another manager also owns. This manager is
-// not in the list tools. One write must remove and report the fields. Fields that were never in Git stay.
+// TestDroppedFieldsOfAnotherManagerAreRemoved removes fields from Git that another manager also owns. This manager is not in the variable
+// tools. One write must remove and report the fields. Fields that were never in Git stay.
 func TestDroppedFieldsOfAnotherManagerAreRemoved(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -24,8 +24,8 @@ func (w *world) small(name, text string) []rollout.Object {
 	return w.objects(documents(coreManifest("ConfigMap", name, "data: {text: "+text+"}"), deployment))
 }
 
-// life makes each call of an app's pass several times, each time with new content. It returns the duration and the name
-// of the longest call.
+// life makes each call of an app's reconciliation five times, each time with new content. It returns the duration and the name of the
+// longest call.
 func (w *world) life(app string) (longest time.Duration, what string) {
 	w.t.Helper()
 	ctx := context.Background()
@@ -58,8 +58,8 @@ func (w *world) life(app string) (longest time.Duration, what string) {
 	return longest, what
 }
 
-// wantApart checks that no call for three healthy apps takes longer than apart while calls for another app are slow. It fails only if all
-// three rounds are slow, because the machine may be busy. If healthy apps had to wait for the other app, each round would be slow.
+// wantApart checks that no call for three healthy apps takes longer than apart while calls for another app are slow. One of three rounds
+// must be fast enough. The machine may be busy, but a wait for the other app would slow each round.
 func (w *world) wantApart(trouble string, apart time.Duration) {
 	w.t.Helper()
 	var told string

@@ -15,7 +15,7 @@ type known struct {
 
 	repairs  int // since the last 5 min without repairs (peaceful)
 	repaired time.Time
-	since    time.Time // first repair of a series; 30 s without repairs (recent) end a series of less than 5
+	since    time.Time // first repair of a series; a series of less than 5 repairs ends after 30 s (recent)
 	by       string    // writer whose change the last repair undid
 }
 
@@ -35,7 +35,7 @@ func (k known) fighting(now time.Time) bool {
 }
 
 // overwritten returns an error if another writer repeatedly changes an object. After some time, the error wraps
-// rollout.ErrOverwritten. It stops no release, because a release depends only on its own pods.
+// rollout.ErrOverwritten. The error stops no release, because a release depends only on its own pods.
 func (k known) overwritten(ref rollout.Ref, now time.Time) error {
 	e := &Error{Ref: ref, Reason: Overwritten, Fix: "stop that writer, or take the fields that it sets out of Git",
 		Msg: "is changed by " + k.by + " again and again"}

@@ -22,9 +22,9 @@ type Result struct {
 	Written, Unchanged []rollout.Ref
 }
 
-// Apply writes the changed objects in order with forced server-side applies. If the API server refuses an object, it
-// stops with an *Error, because later objects may depend on the object. It repairs other writers' changes after growing
-// pauses, and finally returns rollout.ErrOverwritten. Even with an error, the Result is valid.
+// Apply writes the changed objects in order with forced server-side applies. Apply stops at the first refused object
+// with an *Error, because later objects may depend on the object. If another writer repeatedly changes an object, Apply
+// repairs the object more slowly, and then returns rollout.ErrOverwritten. Even with an error, the Result is valid.
 func (c *Client) Apply(ctx context.Context, app string, objects []rollout.Object) (result Result, err error) {
 	todo, err := c.toApply(ctx, app, objects, &result)
 	if err != nil {
@@ -96,8 +96,8 @@ func (c *Client) toApply(
 	return todo, nil
 }
 
-// contested returns an error if another app's newest commit has the object. If gitrollout never deletes the object,
-// such as a Namespace, and both apps have equal content, contested returns shared instead.
+// contested returns an error if another app's newest commit has the object. If both apps have equal content and
+// gitrollout never deletes the kind, such as a Namespace, contested returns shared.
 func (c *Client) contested(app string, d *desired) (shared bool, err error) {
 	l, exists := d.kind.get(d.ref)
 	if !exists || l.app == "" || l.app == app || c.opts.Wants == nil {
@@ -215,8 +215,8 @@ func (s *server) write(ctx context.Context, d *desired) (*unstructured.Unstructu
 	return s.patch(ctx, patch{kind: d.kind, ref: d.ref, body: d.body(), force: true})
 }
 
-// makeOnce creates an object without Force, because another writer may have created it. If the object exists, makeOnce
-// writes only labels and annotations, because a database may use the random content.
+// makeOnce creates a CreateOnly Secret without Force, because another writer may be faster. If the Secret exists,
+// makeOnce writes only labels and annotations, because a database may already use the Secret's content.
 func (s *server) makeOnce(ctx context.Context, d *desired) (*unstructured.Unstructured, error) {
 	switch _, err := s.get(ctx, d.kind, d.ref); {
 	case apierrors.IsNotFound(err):

@@ -126,8 +126,8 @@ spec:
     spec: {containers: [{name: shop, image: "shop:v1"}]}
 `
 
-// TestObjectInTwoAppsIsRefusedAndMayMove checks that a second app cannot apply an object of the first app, even after a
-// restart. When the object has left the first app in Git, the second app may apply it.
+// TestObjectInTwoAppsIsRefusedAndMayMove checks that a second app cannot apply an object of the first app, even after a restart. Once the
+// first app no longer has the object in Git, the second app may apply it.
 func TestObjectInTwoAppsIsRefusedAndMayMove(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

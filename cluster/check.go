@@ -12,9 +12,9 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// Check asks the API server by dry runs whether it would accept an Apply. objects may have several versions of one
-// object. Check changes only managed fields (takeOver). It skips objects whose CRD or Namespace is new, and returns the
-// first refusal.
+// Check asks the API server by dry runs whether it would accept an Apply. objects may contain several versions of one
+// object. The only real write is takeOver's change of managed fields. Check skips objects whose CRD or Namespace is
+// new, and returns the first refusal.
 func (c *Client) Check(ctx context.Context, app string, objects []rollout.Object) error {
 	todo, err := c.toApply(ctx, app, objects, &Result{})
 	if err != nil {

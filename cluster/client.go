@@ -150,7 +150,7 @@ func Readable(ctx context.Context, config *rest.Config, namespaces []string) []s
 // Wait waits for all background work.
 func (c *Client) Wait() { c.kinds.running.Wait() }
 
-// UID returns the cluster's identity: the uid of kube-system or, for another namespace (IdentifiedBy), NAMESPACE/UID.
+// UID returns the cluster's identity: the uid of kube-system, or NAMESPACE/UID of another namespace (IdentifiedBy).
 func (c *Client) UID(ctx context.Context) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()

@@ -8,8 +8,8 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// TestPartitionIsRead checks that a workload is read from the fields in the description of its kind. The partition is
-// converted to the number of pods that keep the old version.
+// TestPartitionIsRead checks that a workload's fields are read from the paths in its kind's description. The partition becomes the number
+// of pods that keep the old version.
 func TestPartitionIsRead(t *testing.T) {
 	clones, _ := rollout.FindPartitioned(nil, "apps.kruise.io/v1alpha1", "CloneSet")
 	counting := *clones
@@ -71,8 +71,8 @@ func TestNodesAreRead(t *testing.T) {
 	}
 }
 
-// TestFieldsThatAreNotThere checks that a missing status field is reported as a revision's problem when a pod of the
-// newest version is ready. Before, the field may be missing because its value is 0.
+// TestFieldsThatAreNotThere checks that a missing status field is reported as a revision's problem when a pod of the newest version is
+// ready. Until then, the field may be missing because its value is 0.
 func TestFieldsThatAreNotThere(t *testing.T) {
 	clones, _ := rollout.FindPartitioned(nil, "apps.kruise.io/v1alpha1", "CloneSet")
 	quiet := *clones
@@ -114,7 +114,7 @@ func TestFieldsThatAreNotThere(t *testing.T) {
 	}
 }
 
-// TestUnorderedPods checks that a StatefulSet of Kruise is unordered if it has reserved ordinals or an update without an order.
+// TestUnorderedPods checks that a StatefulSet of Kruise is unordered if it has reserved ordinals or the field unorderedUpdate.
 func TestUnorderedPods(t *testing.T) {
 	sets, _ := rollout.FindPartitioned(nil, "apps.kruise.io/v1beta1", "StatefulSet")
 	for spec, want := range map[string]bool{
@@ -129,9 +129,9 @@ func TestUnorderedPods(t *testing.T) {
 	}
 }
 
-// TestPodsAreCounted checks the desired and the ready pods of each revision. Missing pods count for the base revision until the partition
-// is full, and then for the current revision. At most as many pods are ready as the controller's status reports. The first pod has the
-// ordinal 5, from which the partition counts.
+// TestPodsAreCounted checks the desired and the ready pods of each revision. Missing pods first fill the base revision up to the partition,
+// and then the current revision. The ready pods of the new revision are at most the number in the status. The partition counts from the
+// first ordinal, 5.
 func TestPodsAreCounted(t *testing.T) {
 	since := func(n int) (all []time.Time) {
 		for i := range n {
@@ -184,8 +184,8 @@ func TestPodsAreCounted(t *testing.T) {
 	}
 }
 
-// TestRevisionOfADaemonSet checks which revision is current. It is nil while the watch of ControllerRevisions lags
-// behind the watch of DaemonSets. Otherwise, all pods of the former revision would count as pods of the new version.
+// TestRevisionOfADaemonSet checks which revision is current. No revision is current while the watch of ControllerRevisions lags behind the
+// watch of DaemonSets. Otherwise, all pods of the former revision would count as pods of the new version.
 func TestRevisionOfADaemonSet(t *testing.T) {
 	old, next := &revision{number: 1, template: "a", hash: "h1-a"}, &revision{number: 2, template: "b", hash: "h1-b"}
 	byHand := &revision{number: 3, template: "c", hash: "h1-b"}

@@ -47,7 +47,7 @@ func condition(o rollout.Object, kind, status string) (message string, is bool) 
 
 const establishedWithin = 10 * time.Second
 
-// awaitEstablished waits until a new CRD is established, so that its objects can be applied. This usually takes 100 ms.
+// awaitEstablished waits until a new CRD is established.
 func (d *desired) awaitEstablished(ctx context.Context) error {
 	message := "no answer"
 	look := func(context.Context) (bool, error) {

@@ -30,8 +30,8 @@ func isOfTemplate(objects *kind, r *revision) bool {
 }
 
 // equalRevision returns the newest ControllerRevision with the workload's template (Match in k8s.io/kubernetes
-// pkg/controller/daemon/update.go). If none matches, it returns the revision with the applied hash. While the watch
-// lags (synced is false), it returns nil.
+// pkg/controller/daemon/update.go). If none matches, it returns the revision with the applied hash. Until the
+// controller has seen the spec (synced), it returns nil.
 func equalRevision(w *workload, synced bool, revisions []*revision) *revision {
 	for _, is := range []func(*revision) bool{
 		func(r *revision) bool { return r.template == w.template },
@@ -44,8 +44,9 @@ func equalRevision(w *workload, synced bool, revisions []*revision) *revision {
 	return nil
 }
 
-// byNodes sets each revision's desired pods. A node without a pod counts for the current revision, which gets the
-// DaemonSet's hash. Strays are old pods on nodes that should have none. Base is true for pods from before the adoption.
+// byNodes sets each revision's desired pods. A node without a pod counts for the current revision. The current revision
+// gets the DaemonSet's hash. Strays are old pods on nodes that should have no pod. Base marks old revisions from before
+// the adoption.
 func byNodes(w *workload, out *rollout.ObservedWorkload) {
 	left, strays := w.replicas, w.strays
 	out.Floor, out.Strays = w.partition, w.strays

@@ -68,8 +68,8 @@ func readReplicaSet(r *appsv1.ReplicaSet) (*revision, error) {
 	return out, nil
 }
 
-// currentOf returns the current template's ReplicaSet, or nil. Of several, it returns the ReplicaSet with the
-// Deployment's revision number or, without one, the oldest, like Kubernetes' FindNewReplicaSet.
+// currentOf returns the current template's ReplicaSet, or nil. If several match, it prefers the ReplicaSet with the
+// Deployment's revision number, and then the oldest, like Kubernetes' FindNewReplicaSet.
 func currentOf(w *workload, synced bool, sets []*revision) *revision {
 	var equal, numbered *revision
 	for _, r := range sets {

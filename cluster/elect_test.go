@@ -16,8 +16,8 @@ import (
 	"gitrollout.dev/gitrollout/internal/compare"
 )
 
-// TestNoChangeWithoutTheLease checks that a process without the Lease changes no object, even if its work does not notice the end of its
-// context. So a process that was suspended cannot undo the changes of the next leader.
+// TestNoChangeWithoutTheLease checks that a process cannot change objects after the loss of the Lease, even with a context that is not
+// canceled. Otherwise, a suspended process could undo the changes of the next leader.
 func TestNoChangeWithoutTheLease(t *testing.T) {
 	w := newWorld(t)
 	var away atomic.Bool

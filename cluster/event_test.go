@@ -30,7 +30,7 @@ func eventsOf(t *testing.T, code int, answer any) ([]cluster.Event, error) {
 	return cluster.EventsOf(t.Context(), client, "shop", time.Date(2026, 1, 2, 12, 0, 30, 500_000_000, time.UTC))
 }
 
-// TestEvents checks which events are returned, and their times, which the two event APIs store in different fields.
+// TestEvents checks which events are returned, and their times. The two event APIs store times in different fields.
 func TestEvents(t *testing.T) {
 	at := func(second int) time.Time { return time.Date(2026, 1, 2, 12, 0, second, 0, time.UTC) }
 	micro := func(second int) metav1.MicroTime { return metav1.NewMicroTime(at(second)) }

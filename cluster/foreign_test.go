@@ -62,8 +62,8 @@ func TestWhatIsMadeForAReleaseTakesNothingOver(t *testing.T) {
 	}
 }
 
-// TestWhatIsMadeAgainCostsOneRequest checks that a change of a generated object takes one write. It takes no read,
-// because the watch shows that the live object is in the app.
+// TestWhatIsMadeAgainCostsOneRequest checks that a change of a generated object takes one write. No read is needed, because the watch shows
+// that the live object is in the app.
 func TestWhatIsMadeAgainCostsOneRequest(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

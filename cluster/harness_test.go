@@ -34,9 +34,9 @@ type world struct {
 	ns         string
 	changes    *changes
 	wanted     map[string][]rollout.Object // the objects in Git's newest commit, by app
-	unknown    error                       // the error of Wants for objects that are not in wanted; if nil, Git does not have them
+	unknown    error                       // the error of Wants for an object that wanted lacks; nil if Git has no such object
 	namespaces []string                    // cluster.Options.Namespaces
-	taken      []string                    // the fields in the calls of cluster.Options.Taken
+	taken      []string                    // the fields passed to cluster.Options.Taken
 	kinds      string                      // the only cluster-scoped kind that apps may have; "" for any
 }
 
@@ -248,7 +248,7 @@ func (w *world) ref(group, kind, name string) rollout.Ref {
 	return rollout.Ref{Group: group, Kind: kind, Namespace: w.ns, Name: name}
 }
 
-// coreManifest returns the manifest of an object in the core group. The text more follows the metadata.
+// coreManifest returns the manifest of an object in the core group. more is YAML that follows the metadata.
 func coreManifest(kind, name, more string) string {
 	return fmt.Sprintf("apiVersion: v1\nkind: %s\nmetadata: {name: %s, namespace: NS}\n%s\n", kind, name, more)
 }

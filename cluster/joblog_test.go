@@ -9,8 +9,8 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// TestLogOfAJob checks the log in the state of a Job with the log annotation. It has the last lines of the newest pod's failed container,
-// or else of its first container. If the Job has no pods, the log says so. Jobs without the annotation have no log.
+// TestLogOfAJob checks the log in the state of a Job with the log annotation. The log has the last lines of the newest pod's failed
+// container. If no container failed, the log has the first container's lines. Jobs without the annotation have no log.
 func TestLogOfAJob(t *testing.T) {
 	w := newWorld(t)
 	const many = "first\\nsecond\\n"

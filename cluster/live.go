@@ -138,7 +138,7 @@ func deleting(finalizers string) string {
 
 type troubles map[string]map[rollout.Ref]rollout.Trouble
 
-// note ignores objects of an app with the same name in another cluster.
+// note ignores objects of other clusters' apps, which may have equal names.
 func (t troubles) note(was, is *live, cluster string) {
 	if was != nil && was.health != "" {
 		if delete(t[was.app], was.ref); len(t[was.app]) == 0 {

@@ -94,8 +94,7 @@ func (c *Client) EnsureJob(
 	return state, err
 }
 
-// nameOwners sets the uids of the owners, so that Kubernetes deletes the Job with an owner. It drops owners that cannot
-// be read.
+// nameOwners sets the owners' uids, so that Kubernetes deletes the Job after its owners. It drops unreadable owners.
 func (t typed) nameOwners(ctx context.Context, job *batchv1.Job) {
 	owners := job.OwnerReferences
 	job.OwnerReferences = nil

@@ -16,9 +16,9 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// Observe returns an app's workloads and routes from the watch caches, which include earlier Applies. The result omits
-// missing objects and unwatched kinds. If a watch fails, the result has the last known state, and Unseen has the
-// reason.
+// Observe returns an app's workloads and routes from the watch caches, which include the Client's earlier writes. The
+// result omits missing objects and unwatched kinds. If a watch fails, the result has the last known state, and Unseen
+// has the reason.
 func (c *Client) Observe(app string, workloads []rollout.Workload, routes []rollout.Ref) rollout.Observed {
 	observed := rollout.Observed{
 		Workloads: make(map[rollout.Workload]rollout.ObservedWorkload, len(workloads)),
@@ -58,8 +58,8 @@ type Applied struct {
 	Generated bool // part of an experiment; deleted at the end of the step
 }
 
-// Applied lists the applied workloads in the cache, sorted by app and name. A workload that is watched in two versions
-// is listed once.
+// Applied lists the applied workloads in the cache, sorted by app and name. A workload that is watched in two API
+// versions is listed once.
 func (c *Client) Applied() []Applied {
 	var all []Applied
 	for _, k := range c.workloads.all() {
@@ -126,8 +126,8 @@ func (c *Client) isRoute(ref rollout.Ref) bool {
 	return c.routes[ref] != ""
 }
 
-// statusOf returns the status as JSON if routers may write it, and "" for other kinds. An HTTPRoute with 32 parents has
-// about 30 kB.
+// statusOf returns the status as JSON for kinds that routers may write. For other kinds and above 64 KiB, it returns
+// "". The status of an HTTPRoute with 32 parents has about 30 kB.
 func statusOf(ref rollout.Ref, o rollout.Object) string {
 	own := strings.HasSuffix(ref.Group, ".k8s.io") && ref.Group != "gateway.networking.k8s.io"
 	if own || !strings.Contains(ref.Group, ".") || o["status"] == nil {

@@ -89,7 +89,7 @@ func TestObserveUnderTheHold(t *testing.T) {
 		two, ok := seen.Find("h1-two")
 		return ok && two.Ready() == 2 && one.Ready() == 10 && two.Current
 	})
-	for range 20 { // the fields of held keep the Deployment in this state
+	for range 20 { // the fields that held sets keep the Deployment in this state
 		seen = look()
 		one, _ := seen.Find("h1-one")
 		two, _ := seen.Find("h1-two")
@@ -105,7 +105,7 @@ func TestObserveUnderTheHold(t *testing.T) {
 	if two.Ready() != 10 || done.Surge != 3 { // 25 % of 10, rounded up
 		t.Errorf("promoted: %+v", done)
 	}
-	// The promotion keeps the pods that the release created at its step.
+	// The promotion must keep the pods that v2 had before.
 	before, _ := seen.Find("h1-two")
 	for _, m := range before.Members {
 		if !strings.Contains(fmt.Sprint(two.Members), m.Name) {
@@ -181,8 +181,7 @@ func TestReplicaSetsOfATwinAreNotCounted(t *testing.T) {
 	}
 }
 
-// TestTroubledObjects checks that Observe reports an unhealthy object of any kind to its app, and to no other app,
-// until the object is healthy.
+// TestTroubledObjects checks that Observe returns the unhealthy objects of an app, of any kind, and no objects of other apps.
 func TestTroubledObjects(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -24,8 +24,8 @@ const (
 	onceAuth = anyAuth + `, annotations: {gitrollout.dev/create-only: "true"}}` + "\n"
 )
 
-// TestMadeOnce checks that a missing create-only Secret is created. Later applies keep its content, even if a user has
-// changed the content. When the annotation leaves Git, the content in Git is applied again.
+// TestMadeOnce checks that a missing create-only Secret is created. Later applies keep its content, even if a user has changed the content.
+// If Git no longer has the create-only annotation, the content in Git is applied.
 func TestMadeOnce(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()

@@ -23,8 +23,8 @@ const anyContent = "{type: object, x-kubernetes-preserve-unknown-fields: true}"
 var mine = documents(coreManifest("Service", "shop", "spec: {selector: {app: shop}, ports: [{port: 80}]}"),
 	coreManifest("ConfigMap", "shop", ""), withoutReplicas)
 
-// TestForeignControllers checks the signs of other controllers. A sign names the controller, and a fix that makes the
-// controller give up the object. OtherOwners must write nothing.
+// TestForeignControllers checks which signs of other controllers OtherOwners finds on an app's objects. Each sign has the controller's
+// name, and a fix that makes the controller give up the object. OtherOwners must write nothing.
 func TestForeignControllers(t *testing.T) {
 	const service, deployment = 0, 2
 	owned := func(w *world, o map[string]any, group, kind string) {

@@ -116,8 +116,8 @@ func readFields(p rollout.Partitioned, o rollout.Object) *workload {
 	return out
 }
 
-// unsaid returns the first missing status field, or "". With minReadySeconds, a controller may omit the number of
-// available pods if this is 0.
+// unsaid returns the first missing status field, or "". If minReadySeconds is set, a controller may omit a zero number
+// of available pods.
 func unsaid(p rollout.Partitioned, o rollout.Object) string {
 	s := p.Status
 	fields := []string{s.ObservedGeneration, s.Replicas, s.Updated, s.UpdatedReady, s.CurrentRevision, s.UpdateRevision}
@@ -128,9 +128,9 @@ func unsaid(p rollout.Partitioned, o rollout.Object) string {
 	return field
 }
 
-// byCounts sets each revision's desired pods. Missing pods belong to the base until old pods fill the partition, and
-// then to the new revision. The controller's count limits ready pods, because an in-place update changes labels while
-// old containers are still ready.
+// byCounts sets each revision's desired pods. While old pods are fewer than the partition, missing pods count for the
+// base. Other missing pods count for the new revision. At most updatedReady new pods count as ready, because an
+// in-place update changes labels while old containers are still ready.
 func byCounts(w *workload, out *rollout.ObservedWorkload) {
 	old, missing, base, update := 0, w.replicas, -1, -1
 	out.First, out.Floor, out.Unordered = w.first, w.first+w.partition, w.unordered

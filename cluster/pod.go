@@ -174,7 +174,7 @@ const (
 	cannotCreate
 )
 
-// podTrouble returns one line about why a pod is not Ready. Except for restarts, the line has no ages and counters.
+// podTrouble returns one line about why a pod is not Ready. The line has no ages, and no counter except restarts.
 func podTrouble(p *corev1.Pod) trouble {
 	if p.Status.Phase == corev1.PodFailed {
 		return trouble{evicted, joined("failed", p.Status.Reason, p.Status.Message)}

@@ -12,9 +12,9 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// Prune deletes objects that an app no longer has, in pruneRank's order. It returns the candidates that are gone or not
-// the app's, and why others stay. It continues after a refused deletion or an unreadable kind, but not after other
-// errors.
+// Prune deletes objects that an app no longer has, in pruneRank's order. gone has the deleted, missing and other apps'
+// candidates. kept says why the others stay. Prune continues after a refused deletion or an unreadable kind, but not
+// after other errors.
 func (c *Client) Prune(
 	ctx context.Context, app string, candidates []rollout.Ref,
 ) (gone []rollout.Ref, kept []string, err error) {

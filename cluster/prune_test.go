@@ -32,7 +32,7 @@ func (w *world) prune(candidates []rollout.Ref, wantGone ...rollout.Ref) {
 	}
 }
 
-// untilHidden waits until the watch caches no longer have the object as an object of the app.
+// untilHidden waits until the watch caches no longer have the object with the app's labels.
 func (w *world) untilHidden(ref rollout.Ref) {
 	w.t.Helper()
 	w.until(ref.Name+" being hidden", func() (bool, string) { return !w.Shows(context.Background(), "shop", ref), "" })

@@ -57,8 +57,7 @@ func objectOf(t testing.TB, text string) *unstructured.Unstructured {
 	return u
 }
 
-// TestPodsInWords checks two texts about pods, with statuses as kubelets write them: the STATUS of kubectl get pods,
-// and why the pod is not Ready.
+// TestPodsInWords checks two texts about a pod: the STATUS of kubectl get pods, and the reason why the pod is not Ready.
 func TestPodsInWords(t *testing.T) {
 	const since, going = `lastTransitionTime: "2026-01-01T00:00:00Z"`, `metadata: {deletionTimestamp: "2026-01-01T00:00:00Z"}`
 	const aReady, bReady = "{name: a, ready: true, state: {running: {}}}", "{name: b, ready: true, state: {running: {}}}"
@@ -284,8 +283,8 @@ func TestTableKeepsTheNewest(t *testing.T) {
 	}
 }
 
-// TestTableOfTwoNamespaces checks that each feed changes only its namespace's objects. The table is in sync when all
-// feeds are in sync. It reports the feed that failed first.
+// TestTableOfTwoNamespaces checks that each feed changes only its namespace's objects. The table is in sync when all feeds are in sync.
+// blind returns the error of the feed that failed first.
 func TestTableOfTwoNamespaces(t *testing.T) {
 	tab := newTable(reading(readPod), func(_, _ *pod) {}, "a", "b")
 	a, b := tab.feedOf("a"), tab.feedOf("b")
@@ -324,8 +323,8 @@ func TestTableOfTwoNamespaces(t *testing.T) {
 	}
 }
 
-// TestRefusedWatchIsAList checks that a list follows a refused watch, unless the API server limits the rate. After a
-// restore of etcd from a backup, a watch from the last known version would send no events, or other objects' events.
+// TestRefusedWatchIsAList checks that the client lists the objects after a refused watch, unless the API server limits the rate. After a
+// restore of etcd, a watch from the last known version would send no events, or wrong events.
 func TestRefusedWatchIsAList(t *testing.T) {
 	resource := schema.GroupResource{Resource: "pods"}
 	for name, c := range map[string]struct {
@@ -343,7 +342,7 @@ func TestRefusedWatchIsAList(t *testing.T) {
 			ctx, cancel := context.WithCancel(t.Context())
 			tab := newTable(reading(readPod), func(_, _ *pod) {}).feeds[0]
 			lists, watches, open := 0, 0, make(chan struct{})
-			var blind error // the result of blind after the refusal
+			var blind error // the error of tab.blind after the refusal
 			b := &background{}
 			runWatch(ctx, b, tab, "pods", &corev1.Pod{}, source{
 				list: func(context.Context, metav1.ListOptions) (runtime.Object, error) {
@@ -372,7 +371,7 @@ func TestRefusedWatchIsAList(t *testing.T) {
 			})
 			<-open
 			for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline); time.Sleep(time.Millisecond) {
-				if _, why := tab.blind(); why == nil { // the reflector reports the watch's success after its start
+				if _, why := tab.blind(); why == nil { // the reflector reports success some time after the watch starts
 					break
 				}
 			}
@@ -388,7 +387,8 @@ func TestRefusedWatchIsAList(t *testing.T) {
 	}
 }
 
-// TestBlind checks that a feed reports the start of an outage and its first error. While a watch works or is renewed, it reports nothing.
+// TestBlind checks that blind returns the start of an outage and the outage's first error. While a watch works or is renewed, blind returns
+// nil.
 func TestBlind(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		tab := newTable(reading(readPod), func(_, _ *pod) {}).feeds[0]
@@ -674,8 +674,7 @@ func TestTroublesAreNoted(t *testing.T) {
 	}
 }
 
-// checkSame checks that two records are the same if they differ only in the resource version, and not the same after
-// each of the given changes.
+// checkSame checks that same ignores a change of the resource version, and returns false after each of the given changes.
 func checkSame[T any](t *testing.T, was T, same func(a, b *T) bool, version func(*T), changes map[string]func(*T)) {
 	t.Helper()
 	next := was
@@ -713,7 +712,7 @@ func TestRevisionsThatAreTheSame(t *testing.T) {
 	})
 }
 
-// TestFighting checks that the pauses between an object's repairs grow. After five minutes without a repair, the next one is immediate.
+// TestFighting checks that the pauses between an object's repairs grow. After five minutes without a repair, the next repair is immediate.
 func TestFighting(t *testing.T) {
 	now := time.Unix(1000, 0)
 	for _, c := range []struct {
@@ -836,8 +835,8 @@ func TestReadPods(t *testing.T) {
 	}
 }
 
-// TestDeploymentsAreRead checks that missing numbers get Kubernetes' defaults. The condition ReplicaFailure counts only
-// while its status is True, and its text begins alike for both kinds.
+// TestDeploymentsAreRead checks that missing numbers get Kubernetes' defaults. The condition ReplicaFailure counts only while its status is
+// True.
 func TestDeploymentsAreRead(t *testing.T) {
 	for name, c := range map[string]struct {
 		spec, status string
@@ -885,8 +884,8 @@ func TestDeploymentsAreRead(t *testing.T) {
 	}
 }
 
-// TestOverlaid checks the state after an apply that is computed without the API server. Defaults and other fields stay,
-// and a list of another length is replaced.
+// TestOverlaid checks how the content after an apply is computed without the API server. Fields that only the live object has stay. A list
+// of another length is replaced.
 func TestOverlaid(t *testing.T) {
 	parsed := func(text string) (value any) {
 		if err := yaml.Unmarshal([]byte(text), &value); err != nil {

@@ -18,7 +18,7 @@ import (
 
 var errUnknownKind = errors.New("its kind is not known to the cluster; install its CRD")
 
-// unserved is an errUnknownKind. The API server serves the kind in another version.
+// unserved is an errUnknownKind for a kind that the API server serves in another version.
 type unserved struct{ asked, served string }
 
 func (e unserved) Error() string {

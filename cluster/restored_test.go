@@ -18,8 +18,8 @@ import (
 	"gitrollout.dev/gitrollout/internal/tier"
 )
 
-// TestEtcdIsRestored restores the control plane from a backup while the client runs. The backup is older than the state
-// in the client's watch caches. The client must apply objects again that the backup lacks, or has with older content.
+// TestEtcdIsRestored restores the control plane from a backup while the client runs. The backup is older than the state in the client's
+// watch caches. The client must reapply objects that are missing or older in the backup.
 func TestEtcdIsRestored(t *testing.T) {
 	tier.All(t)
 	dir := filepath.Join(t.TempDir(), "state")

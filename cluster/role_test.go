@@ -15,8 +15,8 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// TestSetRole gives a pod the metadata of one role after the other. It has the last role's keys and its own, but no former role's keys.
-// A label of the pod template or of another client keeps its value, and is an error.
+// TestSetRole gives a pod the metadata of one role after the other. The pod must have its own keys and the last role's keys, but no former
+// role's keys. If the pod template or another client has set a label, SetRole keeps the label's value and returns an error.
 func TestSetRole(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -12,8 +12,8 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// TestKindsWithoutNamespace checks that the API server, not the manifest, says whether a kind is namespaced. When a
-// kind is forbidden later, an app keeps its existing objects of this kind.
+// TestKindsWithoutNamespace checks that the API server, not the manifest, says whether a kind is namespaced. If the options forbid a kind
+// later, an app may keep its existing objects of this kind.
 func TestKindsWithoutNamespace(t *testing.T) {
 	w := newWorld(t)
 	w.kinds = "example.com/Widget"
@@ -29,8 +29,8 @@ func TestKindsWithoutNamespace(t *testing.T) {
 	must(t, w.Check(t.Context(), "shop", w.objects(class))) // the app has this object already
 }
 
-// TestNamespaces checks that a client whose scope is two namespaces needs only a Role in each of them. It must not read
-// or write other namespaces.
+// TestNamespaces checks that a client whose scope is two namespaces needs only a Role in each of them. The client must not read or write
+// other namespaces.
 func TestNamespaces(t *testing.T) {
 	t.Parallel()
 	tc := testcluster.Shared(t)

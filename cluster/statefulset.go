@@ -43,8 +43,8 @@ func updateRevisionOf(w *workload, synced bool, revisions []*revision) *revision
 }
 
 // byOrdinals sets each revision's desired pods. A missing pod below the partition belongs to the base (old) revision,
-// and any other to the current revision. The current revision gets the StatefulSet's hash, because its annotation may
-// be missing or outdated.
+// and any other to the current revision. The current revision gets the StatefulSet's hash, because the revision's
+// annotation may be missing or outdated.
 func byOrdinals(w *workload, out *rollout.ObservedWorkload) {
 	of := map[int]int{} // index in out.Revisions by ordinal
 	index := func(name string) int {
@@ -72,7 +72,7 @@ func byOrdinals(w *workload, out *rollout.ObservedWorkload) {
 			out.Revisions[i].Desired++
 		}
 	}
-	// The watch of revisions may lag, so Synced needs the newest revision.
+	// Synced stays false until the watch has the newest revision.
 	out.Synced = out.Synced && (w.update == "" || index(w.update) >= 0)
 	out.Complete = out.Complete && w.base == w.update && out.Synced
 }

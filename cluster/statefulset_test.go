@@ -12,7 +12,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// ordinals returns a StatefulSet's manifest. The text more adds fields to the spec, such as the update strategy.
+// ordinals returns a StatefulSet's manifest. more is YAML for further fields of the spec, such as the update strategy.
 func ordinals(image string, replicas int, hash rollout.Hash, more string) string {
 	return fmt.Sprintf(`
 apiVersion: apps/v1
@@ -105,7 +105,7 @@ func TestAdoptedStatefulSetHasAVersion(t *testing.T) {
 	w := newWorld(t)
 	unmarked := strings.Replace(ordinals("db:v1", 2, "", ""), ", annotations: {"+rollout.AnnotationHash+`: ""}`, "", 1)
 	w.kubectl(unmarked, "create", "--field-manager=provisioner", "-f", "-")
-	// The controller copies annotations only to a new revision. So the revision must exist before the adoption.
+	// The controller copies annotations only to a new revision. A revision from before the adoption lacks the annotation.
 	w.until("the revision of the other writer", func() (bool, string) {
 		set, err := w.cluster.Kube.AppsV1().StatefulSets(w.ns).Get(t.Context(), "db", metav1.GetOptions{})
 		return err == nil && set.Status.CurrentRevision != "", fmt.Sprintf("%+v, %v", set, err)
@@ -122,8 +122,8 @@ func TestAdoptedStatefulSetHasAVersion(t *testing.T) {
 	}
 }
 
-// TestPodIsEvictedIfItIsTheSame checks that Evict deletes a pod only if its uid matches. Evict is needed because of
-// kubernetes#67250: the StatefulSet controller never replaces a pod that is not ready, even after a rollback.
+// TestPodIsEvictedIfItIsTheSame checks that Evict deletes only a pod with the given uid. Evict is needed because of kubernetes#67250: the
+// StatefulSet controller never replaces a pod that is not ready, even after a rollback.
 func TestPodIsEvictedIfItIsTheSame(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

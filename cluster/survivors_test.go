@@ -77,8 +77,8 @@ func TestFinishedPods(t *testing.T) {
 	}
 }
 
-// TestFieldsOfAnotherVersion checks an adopted object with fields that a tool has applied in another API version. The
-// tool loses these fields, but they stay in the object, because their paths may mean other fields.
+// TestFieldsOfAnotherVersion checks an adopted object with fields that a tool has applied in another API version. gitrollout ends the
+// tool's ownership, but does not claim these fields, because their paths may mean other fields in the object's version.
 func TestFieldsOfAnotherVersion(t *testing.T) {
 	object := map[string]any{
 		"apiVersion": "autoscaling/v2", "kind": "HorizontalPodAutoscaler",

@@ -72,8 +72,8 @@ func reading[O any, R row](read func(O) (R, error)) func(obj any) (R, error) {
 	}
 }
 
-// errClosed means that the connection for a watch closed without a response. After ten retries, client-go returns an
-// empty watch instead.
+// errClosed means that the API server closed a watch's connections without a response. client-go hides this error after
+// ten retries: it returns an empty watch.
 var errClosed = errors.New("the API server closes connections without a response")
 
 // runWatch fills a table until ctx ends. After a broken connection or an expired version, it lists again. client-go
@@ -113,7 +113,7 @@ func runWatch[R row](ctx context.Context, b *background, f *feed[R], name string
 	}
 	reflector := cache.NewReflectorWithOptions(lists, example, f, cache.ReflectorOptions{
 		Name: name,
-		// Most connections recover in milliseconds. Later tries wait longer, to spare a server that is down.
+		// Most connections recover in milliseconds. Later tries spare a server that is down.
 		Backoff: &wait.Backoff{Duration: 100 * time.Millisecond, Factor: 2, Jitter: 0.5, Steps: 10, Cap: 15 * time.Second},
 	})
 	b.running.Go(func() { reflector.RunWithContext(quiet(ctx)) })
@@ -123,8 +123,8 @@ func quiet(ctx context.Context) context.Context {
 	return klog.NewContext(ctx, klog.Logger{})
 }
 
-// overloaded reports whether the API server is overloaded (429). While etcd is down, it also returns 429, but with
-// "initializing" (k8s.io/apiserver/pkg/storage/cacher).
+// overloaded reports whether the API server is overloaded (429). While etcd is down, the server also returns 429, but
+// with "initializing" (k8s.io/apiserver/pkg/storage/cacher).
 func overloaded(err error) bool {
 	return apierrors.IsTooManyRequests(err) && !strings.Contains(err.Error(), "initializing")
 }

@@ -59,7 +59,7 @@ func (w *wire) serve() {
 	}
 }
 
-// cut closes all connections. If down is true, it also refuses new ones.
+// cut closes all connections. If down is true, cut also refuses new connections.
 func (w *wire) cut(down bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -13,8 +13,8 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// TestObjectsOfAnotherClusterAreLeftAlone runs clients for two clusters in Git, which have the same API server. Prune
-// for an app must not delete objects that the other cluster's app of the same name has applied.
+// TestObjectsOfAnotherClusterAreLeftAlone runs the clients of two clusters in Git on one API server. Prune must not delete objects of the
+// other cluster's app with the same name.
 func TestObjectsOfAnotherClusterAreLeftAlone(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

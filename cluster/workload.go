@@ -21,7 +21,7 @@ type workloadKind struct {
 	described    rollout.Partitioned                     // description of a kind that is not built in
 	read         func(rollout.Object) (*workload, error) // does not read gitrollout's annotations and labels
 	readRevision func(obj any) (*revision, error)
-	// watchRevisions starts the watch of revisions. If the previous entry watches the same revisions, it is nil.
+	// watchRevisions starts the watch of revisions. It is nil if the previous kind watches the same revisions.
 	watchRevisions func(*background, typed, *table[*revision])
 	// current returns the current template's revision, or nil. synced means that the controller has seen the spec.
 	// revisions are sorted, newest first.
@@ -32,8 +32,7 @@ type workloadKind struct {
 	finish func(w *workload, out *rollout.ObservedWorkload)
 	// inUse reports whether a revision has pods or may get some.
 	inUse func(objects *kind, r *revision) bool
-	// onNodes means that each node gets a pod. readPod compares only the kind's name, so Kruise's DaemonSets also
-	// count.
+	// onNodes means one pod per node. readPod compares only the kind's name, so pods of Kruise's DaemonSets also match.
 	onNodes bool
 }
 
@@ -268,8 +267,8 @@ func (w *workloads) observe(k *workloadTable, l *live) rollout.ObservedWorkload 
 	return out
 }
 
-// userOf returns a pod or revision that uses the ConfigMap or Secret, or "". Terminating pods and revisions that may
-// get pods also count.
+// userOf returns a pod or revision that uses the ConfigMap or Secret, or "". It includes terminating pods, and
+// revisions that may get pods.
 func (w *workloads) userOf(ref rollout.Ref) string {
 	wanted := configRef{kind: ref.Kind, name: ref.Name}
 	for _, k := range w.all() {
