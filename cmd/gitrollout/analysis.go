@@ -301,7 +301,7 @@ func (c *analysisRun) measure(ctx context.Context, t *strategies.Trial) error {
 	return nil
 }
 
-// verdictCode counts a stopped metric without an end as successful if a measurement succeeded.
+// verdictCode counts an endless metric of a stopped run as successful if a measurement succeeded.
 func verdictCode(t *strategies.Trial) exitCode {
 	switch t.Run.Phase {
 	case analysis.Failed, analysis.Errored:

@@ -20,7 +20,7 @@ import (
 	"gitrollout.dev/gitrollout/views/status"
 )
 
-// fakePrometheus answers queries by the function value, which gets the query and the time of the form. It keeps all forms.
+// fakePrometheus answers a query with value(query, time), and records the queries and times.
 type fakePrometheus struct {
 	*httptest.Server
 	mu    sync.Mutex
@@ -110,8 +110,8 @@ func TestAnalysisRun(t *testing.T) {
 	compare.Check(t, []any{0, 12, 12}, []any{code, len(got.Metrics[0].Measurements), strings.Count(errs, "Successful")})
 }
 
-// TestReplay replays a release whose record has two steps. Prometheus is asked at the times of the release, and the window of {{elapsed}}
-// begins with the step.
+// TestReplay replays recorded releases. Prometheus is queried for the times of the release, and {{elapsed}} is the time since the step
+// began.
 func TestReplay(t *testing.T) {
 	noon := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 	web := rollout.Workload{Namespace: "shop", Name: "web"}
@@ -200,8 +200,8 @@ func TestPowerRefusesTooMuch(t *testing.T) {
 	}
 }
 
-// TestCheckedFilesChooseNoServer checks the traffic that validate measures. Files that are not trusted choose no server, and no server gets
-// a Secret or a header of these files. Without GITROLLOUT_PROMETHEUS_ADDRESS, no server is asked.
+// TestCheckedFilesChooseNoServer checks how validate measures the traffic. Untrusted files cannot choose the server, and no server gets a
+// Secret or a header from these files. Without GITROLLOUT_PROMETHEUS_ADDRESS, no server is asked.
 func TestCheckedFilesChooseNoServer(t *testing.T) {
 	var asked []string
 	server := func(name string) *httptest.Server {

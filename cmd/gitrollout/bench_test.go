@@ -92,8 +92,8 @@ func (w *benchWorld) change() (ours, plain, floor series) {
 	return ours, plain, floor
 }
 
-// floor measures the least cost of a program that records a push before applying the Deployment, without rendering or
-// decisions. It fetches with its own mirror, dry-runs a Deployment, pushes to its own branch, and applies the Deployment.
+// floor measures the least cost of a program that records a push before applying the Deployment. The program only fetches with its own
+// mirror, dry-runs a Deployment, pushes to its own branch, and applies the Deployment.
 func (w *benchWorld) floor() sample {
 	w.b.Helper()
 	ctx := w.b.Context()
@@ -176,8 +176,8 @@ func (s series) String() string {
 
 func ms(d time.Duration) string { return fmt.Sprintf("%.1f", float64(d)/float64(time.Millisecond)) }
 
-// benchWorld has a repository of n apps that gitrollout releases, and one app that the pipeline deploys. The pushes change the apps app and
-// plain.
+// benchWorld has a repository of n apps that gitrollout releases, and one app that the pipeline deploys. The pushes change the apps in the
+// fields app and plain.
 type benchWorld struct {
 	b          *testing.B
 	kube       *testcluster.Cluster

@@ -100,7 +100,7 @@ func (g *breakGlass) abort(ctx context.Context, apps []string, reason string) er
 }
 
 // connect connects to the cluster. With --now, it also reads the clone, and fails if a reconciler holds the Lease. A
-// reconciler without a Lease does no harm, because both make the same decisions.
+// reconciler without a Lease does no harm, because it makes the same decisions as --now.
 func (g *breakGlass) connect(ctx context.Context) (w *console.Session, err error) {
 	if !g.now {
 		w = console.New(console.Options{Cluster: cmp.Or(g.source.cluster, os.Getenv("GITROLLOUT_CLUSTER"))})
@@ -152,8 +152,9 @@ func checkClone(ctx context.Context, w *console.Session, a cluster.Applied) erro
 	return err
 }
 
-// inFlight returns the app's workloads that wait at a step (with a status). If there are none, it returns the workloads
-// that replace pods, or otherwise all. It omits experiments' Deployments, because a rollback deletes these.
+// inFlight returns the app's workloads that wait at a step (Status is set). If none waits, it returns the workloads
+// that replace pods. If none replaces pods, it returns all. It omits experiments' Deployments, because a rollback
+// deletes these.
 func inFlight(all []cluster.Applied, app, in string) ([]cluster.Applied, error) {
 	all = slices.DeleteFunc(all, func(a cluster.Applied) bool {
 		return a.App != app || in != "" && a.Cluster != in || a.Generated || a.Live.Hash == "" || a.Live.Serial == 0

@@ -14,8 +14,8 @@ import (
 	"gitrollout.dev/gitrollout/strategies"
 )
 
-// TestEndOfAbortNow checks which report of a pass ends "abort --now" for its app, and with which error. Either the rollback from the clone
-// is not recorded yet (Input.Pending), or the clone's record has the rollback already.
+// TestEndOfAbortNow checks after which report of a pass "abort --now" ends for an app, and with which error. The rollback is either not
+// recorded yet (Input.Pending), or already in the clone's record.
 func TestEndOfAbortNow(t *testing.T) {
 	t.Parallel()
 	route := rollout.Ref{Kind: "HTTPRoute", Namespace: "shop", Name: "web"}

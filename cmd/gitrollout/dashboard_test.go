@@ -48,8 +48,8 @@ func TestDashboardFlags(t *testing.T) {
 	}
 }
 
-// TestDashboardPortThatIsTaken checks that a dashboard port in use causes only a warning, and that an empty address causes none.
-// The reconciler then runs without a dashboard.
+// TestDashboardPortThatIsTaken checks that a dashboard port in use causes only a warning. An empty address causes no warning. In both
+// cases, the reconciler runs without a dashboard.
 func TestDashboardPortThatIsTaken(t *testing.T) {
 	taken, err := net.Listen("tcp", "127.0.0.1:0")
 	must(t, err)
@@ -99,8 +99,8 @@ func TestOneMirror(t *testing.T) {
 	}
 }
 
-// TestFleetOfSignedRecords checks the dashboard of a reconciler with --verify-fleet. The dashboard shows another cluster's record only with
-// this cluster's signature. The reconciler's own record needs no line in the file.
+// TestFleetOfSignedRecords checks the dashboard of a reconciler with a --verify-fleet file. Another cluster's record is shown only if a key
+// in the file has signed it. The reconciler's own cluster needs no key in the file.
 func TestFleetOfSignedRecords(t *testing.T) {
 	repo := gittest.New(t)
 	commit := repo.CommitFiles("app", map[string]string{"apps/shop/kustomization.yaml": "resources: []\n",

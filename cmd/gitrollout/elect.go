@@ -34,7 +34,7 @@ func (o *electOptions) register(cmd *cobra.Command) {
 }
 
 // identity returns a name for this process from the host or pod. With leader election, the name gets a random suffix,
-// because replicas may share a host, and the process stops if another process takes over.
+// because replicas may share a host.
 func (o *electOptions) identity() writer {
 	id := hostname()
 	if o.elect {

@@ -13,9 +13,9 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// TestDashboardExport checks the command from Git alone: two exports have the same bytes, an export replaces an earlier export, and a
-// folder with other files is refused and stays. A repository without state is an error, and leaves no folder. A link to a folder stays, and
-// the folders of a killed export are removed.
+// TestDashboardExport checks exports from Git alone. Two exports have the same bytes, and an export replaces an earlier export. A folder
+// with other files is refused and stays. A repository without state is an error, and leaves no folder. A link to a folder stays. The
+// folders of a killed export are removed.
 func TestDashboardExport(t *testing.T) {
 	repo, parent := fleetRepo(t, 2), t.TempDir()
 	export := func(url, dir string) (code int, said string) {

@@ -90,7 +90,7 @@ spec: {`+spec+`template: {spec: {restartPolicy: Never, containers: [{name: check
 	}
 }
 
-// TestJobsOfOthers checks that another measurement's Job is reported as taken. An error names a Secret that is missing or has no label.
+// TestJobsOfOthers checks that EnsureJob sets Taken for another measurement's Job. An error names a Secret that is missing or has no label.
 func TestJobsOfOthers(t *testing.T) {
 	kube, ns, client := newJobs(t)
 	job := func(name, spec string) map[string]any {

@@ -24,7 +24,7 @@ func talking(tag string) map[string]string {
 	return files
 }
 
-// appendLog adds lines to the logs of a version's running pods, after the first lines. A later call replaces the added lines.
+// appendLog adds lines at the end of the logs of a version's running pods. A later call replaces these lines.
 func (w *loopWorld) appendLog(tag, text string) {
 	w.Helper()
 	pods := w.kube.Kube.CoreV1().Pods(w.ns)
@@ -73,7 +73,7 @@ func TestLogs(t *testing.T) {
 	count(stable, " migrate | migrated v1\n", 2)
 	count(stable, " app | old\n", 2)
 	count(stable, " app | begun v1\n", 2)
-	// The rights suffice, so there is no note. On a slow machine, the command prints its progress.
+	// No note about missing rights is printed. On a slow machine, the command prints its progress.
 	count(stable, "\n", 6+strings.Count(stable, "looking at the cluster"))
 	count(logs(exitOK, "--tail", "1"), " app | ", 2)
 	count(logs(exitOK, "--tail", "0"), " | ", 0)
@@ -162,7 +162,7 @@ func TestLogsWithoutTheRight(t *testing.T) {
 			"allow this user to get pods/log, as the ClusterRole view does")
 	}
 
-	// The record has the UID of kube-system, which the user cannot read. Without Git, the versions are read from the cluster.
+	// The record has the UID of kube-system, but the user cannot read this namespace. Without Git, the versions are read from the cluster.
 	elsewhere := rollout.Cluster{Cluster: "test", UID: "uid-of-kube-system", Source: rollout.Source{Repo: w.server.URL, Branch: "main"}}
 	w.edit(stateBranch, map[string]string{rollout.ClusterPath: encoded(t, elsewhere)})
 	viewer := w.viewer()

@@ -35,8 +35,8 @@ func (w *loopWorld) halfway(tag string) map[string]string {
 	return files
 }
 
-// TestAuthorsOfOneLook checks the recorded authors of a release and of a promotion if the same poll also fetches a later,
-// unrelated commit. The record must have the authors of the two commits, and must name the release's commit instead of the head.
+// TestAuthorsOfOneLook pushes an unrelated commit of another author after a release, and after its promotion. One poll may fetch both
+// commits. The record must have the authors of the release and of the promotion, and the release's commit instead of the head.
 func TestAuthorsOfOneLook(t *testing.T) {
 	w := newLoopWorld(t, version("v1", halfThenGate))
 	as, app := w.as, w.halfway

@@ -20,7 +20,7 @@ import (
 )
 
 // TestBreakGlass checks that a user can abort a release by an annotation on its workload while Git is unreachable. When Git is reachable
-// again, the rollback is recorded and the annotation is removed. A request for another attempt of a release is ignored and shown.
+// again, the rollback is recorded and the annotation is removed.
 func TestBreakGlass(t *testing.T) {
 	w, p, two := newPausedWorld(t)
 	recorded := w.repo.Ref(stateBranch)
@@ -49,8 +49,8 @@ func TestBreakGlass(t *testing.T) {
 	w.seen("the removal of the annotation", func() bool { _ = p.pass(); return glass() == "" })
 	w.wantText(w.command(exitOK, "history", w.app), "aborted by break glass of ", ": v2 burns")
 
-	// Annotate the Deployment by hand. The admission policy refuses a request in another user's name. Without the policy, requests for
-	// another attempt or another version, and text that is not JSON, are ignored and shown.
+	// Annotate the Deployment by hand. The admission policy refuses a request in another user's name. Without the policy, gitrollout
+	// ignores requests for another attempt or another version, and text that is not JSON. `get` shows the ignored annotation.
 	s := w.state()
 	annotate := func(value string) error {
 		annotations := map[string]string{rollout.AnnotationBreakGlass: value}

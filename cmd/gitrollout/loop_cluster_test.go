@@ -31,8 +31,9 @@ func (w *loopWorld) configMaps() []string {
 	return names
 }
 
-// TestPrune checks objects that leave Git with a new version. When the version is healthy, one commit removes a and b from the inventory.
-// The old version's generated ConfigMap stays until that version's last pod is gone. An object with "prune: disabled" stays in the cluster.
+// TestPrune checks objects that leave Git with a new version. When the version is healthy, one commit removes the ConfigMaps a and b from
+// the inventory. The old version's generated ConfigMap stays until that version's last pod is gone. An object with "prune: disabled" stays
+// in the cluster.
 func TestPrune(t *testing.T) {
 	files := func(tag string, more ...string) map[string]string {
 		files := version(tag, halfThenGate)
@@ -121,8 +122,8 @@ func TestRefusedByTheCluster(t *testing.T) {
 	}
 }
 
-// TestForeignObject checks an Ingress of another owner that has the name of the canary Ingress. The app is held before anything is applied,
-// until the Ingress is deleted. If the Ingress appears during a release, gitrollout reports and keeps it, and still rolls back.
+// TestForeignObject creates another owner's Ingress with the name of the canary Ingress. Until this Ingress is deleted, the app is held and
+// nothing is applied. If the Ingress appears during a release, gitrollout reports and keeps it, and still rolls back.
 func TestForeignObject(t *testing.T) {
 	const routed = `    canary:
       stableService: APP

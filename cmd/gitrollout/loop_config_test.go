@@ -82,8 +82,8 @@ func TestOneBadFolder(t *testing.T) {
 	}
 }
 
-// TestConfigurationBreaksLater makes the configuration invalid during a release, for the running or a new process. Until the repair,
-// the release does not advance, even if its pause ends, but users can abort and revert. After the repair, the app continues.
+// TestConfigurationBreaksLater makes the configuration invalid during a release. Until the repair, the release does not advance, even if
+// its pause ends. Users can still abort and revert. After the repair, the app continues.
 func TestConfigurationBreaksLater(t *testing.T) {
 	t.Parallel()
 	abort := func(w *loopWorld, s rollout.State) { w.decide(s.Release.Hash, "abort", "") }
@@ -189,8 +189,8 @@ func TestAppThatNeverWas(t *testing.T) {
 	w.wantRecorded("")
 }
 
-// TestFolderMoves moves the app's folder without a release in flight, and again while a release is paused, for the running
-// process or a new process. The moves restart no pod. After the second move, an abort rolls back to the same pods of v1.
+// TestFolderMoves moves the app's folder while no release is in flight, and again while a release is paused. The moves restart no pod.
+// After the second move, an abort rolls back to the same pods of v1.
 func TestFolderMoves(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {

@@ -204,7 +204,7 @@ func TestGitIsBack(t *testing.T) {
 }
 
 // TestHistoryIsRewritten replaces the users' branch by one commit with the same files during a release. The server deletes the old commits.
-// No pod may change, in the running process (which has cached the old commits) or in a new process.
+// Neither the running process, which has cached the old commits, nor a new process may change a pod.
 func TestHistoryIsRewritten(t *testing.T) {
 	t.Parallel()
 	for name, restart := range map[string]bool{"same process": false, "new process": true} {
@@ -231,7 +231,8 @@ func TestHistoryIsRewritten(t *testing.T) {
 			_ = p.passes(5)
 			w.wantPods(pods)
 			if restart {
-				// The stable commit is gone. After v3, the rollback fails with "history rewritten" until the head has the files of v1.
+				// The stable commit is gone. After the push of v3, the rollback of v2 fails with "history rewritten" until the head has the
+				// files of v1.
 				w.pushVersion("v3")
 				p.awaitPhase(rollout.Aborting)
 				w.wantText(fmt.Sprint(p.passes(3))+w.log.String(), "history rewritten")

@@ -47,8 +47,8 @@ func (w *loopWorld) wantNoDeployment() {
 	}
 }
 
-// TestUnlistedAppIsPruned checks an app whose entry has `prune: true`, such as a preview. If its folder is removed, its
-// objects are pruned, except the volume claim. If a mistake in the configuration removes the app, nothing is pruned.
+// TestUnlistedAppIsPruned checks an app whose entry has `prune: true`, such as a preview. If the app's folder is removed, the app's objects
+// are pruned, except the volume claim. If a mistake in the configuration removes the app, nothing is pruned.
 func TestUnlistedAppIsPruned(t *testing.T) {
 	w := newLoopWorld(t, withClaim(version("v1", halfThenGate)))
 	prunes := w.config("- path: apps/*\n  prune: true")
@@ -99,8 +99,7 @@ func withClaim(files map[string]string) map[string]string {
 	})
 }
 
-// TestRenamedAppIsNotPutBack checks that a renamed app keeps its objects after a restart. The record of the old name still lists these
-// objects.
+// TestRenamedAppIsNotPutBack checks that a renamed app keeps its objects after a restart, although the old name's record still lists them.
 func TestRenamedAppIsNotPutBack(t *testing.T) {
 	w, p := newHealthyWorld(t, version("v1", halfThenGate))
 	heir := w.app + "-heir"
@@ -123,8 +122,8 @@ func TestRenamedAppIsNotPutBack(t *testing.T) {
 	w.wantPods(pods)
 }
 
-// TestAnAppTakesNothingFromAnother pushes a new app with the Deployment of another app in its files. The new app is
-// held. Neither this process nor a new process changes the Deployment.
+// TestAnAppTakesNothingFromAnother pushes a new app with the Deployment of another app in its files. The new app is held. Neither the
+// running process nor a new process changes the Deployment.
 func TestAnAppTakesNothingFromAnother(t *testing.T) {
 	w, p := newHealthyWorld(t, version("v1", halfThenGate))
 	pods, other := w.pods(), w.app+"-other"

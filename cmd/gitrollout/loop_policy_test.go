@@ -11,7 +11,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// policyOf returns a policy with one project for all apps, which allows objects in one namespace. more has further rules of the project.
+// policyOf returns a policy with one project. The project has all apps, allows objects in one namespace, and has the rules in more.
 func policyOf(namespace, more string) string {
 	return "apiVersion: gitrollout.dev/v1alpha1\nkind: Policy\nprojects:\n" +
 		"- {name: web, apps: ['*'], namespaces: [" + namespace + "]" + more + "}\n"
@@ -28,7 +28,7 @@ func (w *loopWorld) pushPolicy(content string) {
 	w.repo.Git("checkout", "-q", "main")
 }
 
-// writePolicy writes a policy to a file, which processes that start later read.
+// writePolicy writes a policy to a file. Processes that start later read the file.
 func (w *loopWorld) writePolicy(content string) {
 	w.Helper()
 	w.keys.policy.file = filepath.Join(w.TempDir(), "policy.yaml")
@@ -82,8 +82,8 @@ func TestPolicyOfAKindThatOnlyTheClusterKnows(t *testing.T) {
 	p.awaitHealthy(commit)
 }
 
-// TestUnsignedPolicy checks, with --verify-commits, that a policy without a valid signature is ignored and reported. The ignored policy is
-// stricter or looser than the policy in force. The last valid policy stays in force. A process without a valid policy advances nothing.
+// TestUnsignedPolicy pushes policies without a valid signature, looser and stricter than the last valid policy. With --verify-commits, they
+// are ignored and reported, and the last valid policy stays in force. A process without a valid policy advances nothing.
 func TestUnsignedPolicy(t *testing.T) {
 	w := newLoopWorld(t, version("v1", halfThenGate))
 	key := w.repo.NewKeyFile()
@@ -128,8 +128,8 @@ func TestUnsignedPolicy(t *testing.T) {
 	p.awaitPaused(second)
 }
 
-// TestForbiddenPromotionIsShown promotes a release fully, which the policy forbids. The record has the refusal, so
-// that `get` can show it without reading the policy. A valid promotion of one step removes the refusal.
+// TestForbiddenPromotionIsShown promotes a release fully, but the policy forbids full promotions. `get` reads the refusal from the record
+// and not from the policy. A valid promotion of one step removes the refusal.
 func TestForbiddenPromotionIsShown(t *testing.T) {
 	w := newLoopWorld(t, version("v1", halfThenGate))
 	w.writePolicy(policyOf(w.ns, ", rollouts: {forbid: [promoteFull]}"))
@@ -157,8 +157,8 @@ func TestForbiddenPromotionIsShown(t *testing.T) {
 	}
 }
 
-// TestPromotionOfABotIsShown pushes a promotion by a bot, which the policy bars. `get` shows why the promotion has no effect, also after a
-// restart. A person's merge of the new proposal promotes the release.
+// TestPromotionOfABotIsShown promotes as a bot, but the policy lets no bot promote. `get` shows why the promotion has no effect, also after
+// a restart. When a person merges gitrollout's new proposal, the release is promoted.
 func TestPromotionOfABotIsShown(t *testing.T) {
 	w := newLoopWorld(t, version("v1", halfThenGate))
 	w.writePolicy(policyOf(w.ns, ", rollouts: {byAuthor: [{authors: ['*[bot]'], mayPromote: false}]}"))
@@ -191,8 +191,8 @@ func TestPolicyFlags(t *testing.T) {
 	}
 }
 
-// TestProjectOfAnApp checks that an app's project determines the app's ServiceAccount and promoters. The app's entry
-// and --promoters change neither. The API server and the signatures are real.
+// TestProjectOfAnApp checks that an app's project determines the app's ServiceAccount and promoters. The app's configuration entry and
+// --promoters do not override them. The API server and the signatures are real.
 func TestProjectOfAnApp(t *testing.T) {
 	t.Parallel()
 	for name, theirs := range map[string]bool{"by a promoter of the project": true, "by another promoter": false} {

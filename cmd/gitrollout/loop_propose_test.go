@@ -45,7 +45,7 @@ func TestPromotionProposal(t *testing.T) {
 	})
 	p.await("the change followed", func(s rollout.State) bool { return s.Source == w.repo.Head() && s.Phase == rollout.Paused })
 	w.wantBranch(branch, "")
-	// Promote by a file in the first version of the format, which counts steps from 0. The next pause gets its own proposal.
+	// Promote with a file in the first version of the format. This version counts steps from 0. The next pause gets its own proposal.
 	w.repo.CommitFiles("promote", map[string]string{file: fmt.Sprintf(
 		"apiVersion: gitrollout.dev/v1alpha1\nkind: Promotion\nrelease: %s\nthrough: 1\n", s.Release.Hash)})
 	p.await("at the second gate", pausedAt(2))
@@ -57,7 +57,7 @@ func TestPromotionProposal(t *testing.T) {
 	w.repo.CommitFiles("unrelated", map[string]string{"README": "hello"})
 	_ = p.passes(2)
 	w.wantBranch(branch, next)
-	// While another writer's commit is on the branch, `get` must not suggest the merge. The next passes replace this commit.
+	// While another writer's commit is on the branch, `get` must not suggest to merge the branch. The next passes replace the commit.
 	merge := "git merge --no-ff origin/" + branch
 	w.wantText(w.command(exitOK, "get", w.app), merge)
 	w.edit(branch, map[string]string{"app.yaml": version("evil", "")["app.yaml"]})
@@ -74,20 +74,20 @@ func TestPromotionProposal(t *testing.T) {
 	w.wantBranch(branch, "")
 }
 
-// TestProposalIsDeterministic removes a pushed proposal and its record, as if another writer had pushed first.
-// Another process must then make the same commits.
+// TestProposalIsDeterministic removes a proposal and the newest commit of the state branch. A new process must make exactly the same
+// commits again.
 func TestProposalIsDeterministic(t *testing.T) {
 	w, p := newHealthyWorld(t, version("v1", halfThenGate))
 	branch := w.promotion()
 	second := w.pushVersion("v2")
 	p.await("released", func(s rollout.State) bool { return s.Release != nil })
-	// Refuse further writes to the Deployment, so that the Deployment's label does not name newer records.
+	// Refuse writes to the Deployment. Otherwise, its label would be newer than the reset record, and the app would be held.
 	w.api.refuse("/deployments/")
 	p.awaitPaused(second)
 	id, recorded := w.repo.Ref(branch), w.repo.Ref(stateBranch)
 	p.end()
 	w.api.refuse()
-	// Reset the branches and the clock to before the last push. The time at which a step is entered is rounded up to a second.
+	// Reset the branches to before the last push, and the clock to 1 ms before the step. Entered is rounded up to a second.
 	s := w.state()
 	w.repo.InBare("update-ref", "refs/heads/"+stateBranch, stateBranch+"~1")
 	w.repo.InBare("update-ref", "-d", "refs/heads/"+branch)

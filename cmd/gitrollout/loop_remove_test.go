@@ -79,7 +79,7 @@ spec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}}
 	w.wantImage("v1") // if the user does not type yes, nothing is removed
 	w.wantRecorded(record)
 
-	// The loop runs during the removal. It must not create an object again.
+	// During the removal, the loop runs and must not recreate an object.
 	end := repeatedly(t.Context(), 20*time.Millisecond, func(context.Context) { _ = p.pass() })
 	w.remove(exitOK, "y\n")
 	time.Sleep(time.Second)

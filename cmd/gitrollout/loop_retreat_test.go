@@ -10,8 +10,8 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// TestRetreatDoesNotWaitForGit rolls back a release while Git refuses pushes. The pods roll back immediately. They stay at v1 in this
-// process and in a new process, even if users push v3. When Git accepts pushes again, the rollback is recorded once, before v3.
+// TestRetreatDoesNotWaitForGit rolls back a release while Git refuses pushes. The pods roll back to v1 immediately. They stay at v1 when
+// users push v3, and when a new process starts. When Git accepts pushes again, the rollback is recorded once, before v3.
 func TestRetreatDoesNotWaitForGit(t *testing.T) {
 	w, p, two := newPausedWorld(t)
 	stable := w.pods()["v1"]
@@ -68,7 +68,7 @@ func TestRetreatIsRecordedOnce(t *testing.T) {
 			if n := strings.Count(w.log.String(), w.app+" back to"); n != 1 {
 				t.Errorf("the log tells %d times of the rollback", n)
 			}
-			// After another writer's push to the state branch, the rollback is still not recorded, and must not be applied again.
+			// Another writer pushes to the state branch. The process must not apply its unrecorded rollback again.
 			w.edit(stateBranch, map[string]string{"README": "hello"})
 			writes := w.api.count()
 			_ = p.passes(5)

@@ -7,8 +7,8 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// rejectedWorld returns an app with the given autoRevert whose second version was aborted, and the first version's commit. If hook is not
-// "", the Git server gets this update hook.
+// rejectedWorld releases an app's first version, and aborts the release of the second. It returns the first version's commit. If hook is
+// not "", the Git server gets this update hook.
 func rejectedWorld(t *testing.T, autoRevert, hook string, second map[string]string) (w *loopWorld, p *loopProcess, first string) {
 	t.Helper()
 	w, p = newRevertingWorld(t, autoRevert, version("v1", halfThenGate))
@@ -52,8 +52,8 @@ func TestAutoRevertPush(t *testing.T) {
 	p.wantUnmoved("main", 5)
 }
 
-// TestAutoRevertIsRefused checks that the revert is only proposed if the users' branch is protected. A process tries to push the revert
-// once for each head of the branch, and a new process tries again.
+// TestAutoRevertIsRefused checks that the revert is proposed, not pushed, if the users' branch is protected. A process tries the push once
+// for each head of the branch. A new process tries again.
 func TestAutoRevertIsRefused(t *testing.T) {
 	w, p, _ := rejectedWorld(t, "push", denyMain, version("v2", halfThenGate))
 	p.awaitPhase(rollout.Degraded)
@@ -71,8 +71,8 @@ func TestAutoRevertIsRefused(t *testing.T) {
 	w.wantBranch(w.revert(), "")
 }
 
-// TestAutoRevertOfSharedFiles checks that a revert is only proposed if the release changed files outside the app's folder, which other apps
-// may use. The proposal names these files.
+// TestAutoRevertOfSharedFiles checks that a revert is proposed, not pushed, if the release changed files outside the app's folder. Other
+// apps may use these files. The proposal names them.
 func TestAutoRevertOfSharedFiles(t *testing.T) {
 	second := with(version("v2", halfThenGate), map[string]string{
 		"kustomization.yaml":            "resources: [app.yaml, service.yaml, rollout.yaml, ../../base]\n",
@@ -92,8 +92,8 @@ func TestAutoRevertOff(t *testing.T) {
 	w.wantBranch(w.revert(), "")
 }
 
-// TestRevertKeepsThePods changes an app's replicas before a release, and again during the release, which is then
-// aborted. Neither a pushed nor a proposed revert may change the replicas back.
+// TestRevertKeepsThePods changes an app's replicas before and during a release, and aborts the release. Neither a pushed nor a proposed
+// revert may change the replicas back.
 func TestRevertKeepsThePods(t *testing.T) {
 	t.Parallel()
 	for _, autoRevert := range []string{"push", "propose"} {
@@ -122,8 +122,7 @@ func TestRevertKeepsThePods(t *testing.T) {
 	}
 }
 
-// TestAutoRevertOfOthersChanges checks that the revert is only proposed if, after the release, another commit has changed the app's files.
-// The proposal names that commit.
+// TestAutoRevertOfOthersChanges checks that the revert is proposed, not pushed, if a later commit also changed the app's files.
 func TestAutoRevertOfOthersChanges(t *testing.T) {
 	w, p := newRevertingWorld(t, "push", version("v1", halfThenGate))
 	s := p.awaitPaused(w.pushVersion("v2"))
@@ -134,7 +133,7 @@ func TestAutoRevertOfOthersChanges(t *testing.T) {
 	w.decide(s.Release.Hash, "abort", "too many errors")
 	p.awaitPhase(rollout.Degraded)
 	p.wantUnmoved("main", 3)
-	// The proposal lists the other commit, because merging the proposal would also revert this commit.
+	// The proposal lists the later commit, because a merge of the proposal would also revert that commit.
 	w.wantText(w.repo.Message(w.revert()), "- "+rollout.ShortID(sticky)+" by ", ": sticky sessions")
 }
 

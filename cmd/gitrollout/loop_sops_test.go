@@ -21,7 +21,7 @@ import (
 	"gitrollout.dev/gitrollout/views/dashboard"
 )
 
-// manifest and whole encrypt with sopstest, and repeat this until the ciphertext does not contain APP, which a push would replace.
+// manifest and whole encrypt with sopstest. If the ciphertext contains APP, they encrypt again, because a push would replace APP.
 func manifest(t testing.TB, content string, to sopstest.Key) string {
 	for {
 		if out := sopstest.Manifest(t, content, to); !strings.Contains(out, "APP") {
@@ -41,7 +41,8 @@ func whole(t testing.TB, name, content string, to sopstest.Key) string {
 // decrypting is a configuration entry for apps whose SOPS keys are in the Secret sops-keys.
 const decrypting = "- path: apps/*\n  decryption: {provider: sops, secretRef: {name: sops-keys}}"
 
-// encrypted returns a version of the app with two encrypted Secrets: "plain" from a manifest, and "made" from a generator, for the pods.
+// encrypted returns a version of the app with two encrypted Secrets: "plain" from a manifest, and "made" from a generator. The pods use
+// "made".
 func (w *loopWorld) encrypted(tag, value string, key sopstest.Key) map[string]string {
 	w.Helper()
 	files := version(tag, halfThenGate)
@@ -205,8 +206,8 @@ func TestAKeyIsForItsApps(t *testing.T) {
 	p.await("goes on", func(s rollout.State) bool { return s.Held == nil && s.Phase == rollout.Paused })
 }
 
-// newWorldWithoutAKey returns a world in which v1 is stable and v2 is paused. old, the key of v1, is deleted, and the
-// process that had read this key has ended. before has the files of v1, and stable is the name of v1's generated Secret.
+// newWorldWithoutAKey returns a world in which v1 is stable and v2 is paused. The key of v1, old, is deleted, and no running process has
+// read it. before has the files of v1, and stable is the name of v1's generated Secret.
 func newWorldWithoutAKey(t *testing.T) (w *loopWorld, old sopstest.Key, before map[string]string, stable string) {
 	t.Helper()
 	old, next := sopstest.Age(t), sopstest.Age(t)

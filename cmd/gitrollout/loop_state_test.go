@@ -90,9 +90,9 @@ func TestStateOfAnotherCluster(t *testing.T) {
 	}
 }
 
-// TestPauseWritesNothing checks that a step writes the Deployment once, and that the pause after the step does not
-// write it. If the state branch loses the record of the pause, a new process records the pause again. The app is not
-// held, because the Deployment's label is not newer than the step's record.
+// TestPauseWritesNothing checks that a step writes the Deployment once, and that the pause after the step never does. If the state branch
+// loses the record of the pause, a new process records the pause again. The app is not held, because the Deployment's label names the
+// step's record.
 func TestPauseWritesNothing(t *testing.T) {
 	w, p := newHealthyWorld(t, version("v1", halfThenGate))
 	writes := w.api.count()
@@ -286,7 +286,8 @@ func TestFreshProcessAtEachPhase(t *testing.T) {
 	})
 }
 
-// TestRecordReplacesRetreat checks that a process discards a rollback that it could not record, after another process has recorded it.
+// TestRecordReplacesRetreat rolls back in a process that cannot push. When another process has recorded the rollback, the first process
+// must not record it again.
 func TestRecordReplacesRetreat(t *testing.T) {
 	w, p, two := newPausedWorld(t)
 	w.server.Fault(gittest.Faults{RejectPushes: never})

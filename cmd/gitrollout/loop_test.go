@@ -27,8 +27,8 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// loopWorld has a real Git server and a real API server, both with injectable faults. It has a clock for the loops,
-// and one app, which has the name of its namespace.
+// loopWorld has a real Git server and a real API server, both with injectable faults. It has a clock for the loops, and one app. The app
+// and its namespace have the same name.
 type loopWorld struct {
 	*testing.T
 	repo       *gittest.Repo
@@ -400,10 +400,10 @@ type apiGate struct {
 	mu     sync.Mutex
 	writes []string
 	deny   func(*http.Request) bool
-	wait   func(*http.Request) // called before each request is handled, to delay the request; may be nil
+	wait   func(*http.Request) // called before each request, to delay the request; may be nil
 }
 
-// hold makes the proxy call the function wait before each request, so that wait can delay the request.
+// hold sets wait, a function that can delay requests.
 func (g *apiGate) hold(wait func(*http.Request)) {
 	g.mu.Lock()
 	defer g.mu.Unlock()

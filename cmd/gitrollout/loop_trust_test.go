@@ -168,7 +168,8 @@ func TestNothingIsSigned(t *testing.T) {
 	p.awaitPaused(commit)
 }
 
-// TestPromoters checks which users' merges count as a promotion. After another merge, the app is held and the release stays at its step.
+// TestPromoters checks which users' merges count as a promotion. After a merge that does not count, the app is held and the release stays
+// at its step.
 func TestPromoters(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {

@@ -84,7 +84,7 @@ func TestStateIsRolledBack(t *testing.T) {
 	}
 }
 
-// TestStaleProcess checks that a process without access to Git does not apply a release again after another process has rolled it back.
+// TestStaleProcess checks that a process without access to Git does not reapply a release that another process has rolled back.
 func TestStaleProcess(t *testing.T) {
 	w, old, s := newPausedWorld(t)
 	w.decide(s.Release.Hash, "abort", "")
@@ -120,14 +120,14 @@ func TestDeploymentChangesHands(t *testing.T) {
 			w.repo.Git("mv", "apps/"+w.app+"/"+name, "apps/"+heir+"/"+name)
 		}
 	}
-	w.repo.Write(map[string]string{ // this commit has a mistake, so the second app is held
+	w.repo.Write(map[string]string{ // this commit has a mistake, so the new app is held
 		"apps/" + w.app + "/kustomization.yaml": strings.ReplaceAll(settings("1")["kustomization.yaml"], "APP", w.app+"-rest"),
 		"apps/" + heir + "/kustomization.yaml":  "resources: [app.yaml, service.yaml, rollout.yaml, nothing.yaml]\n",
 	})
 	p.awaitSource(w.app, w.repo.Commit("move it"))
 	p.awaitOf(heir, "the heir is held", isHeld)
 	p.passWell(5)
-	w.wantPods(pods) // the first app no longer has the Deployment, and the second app cannot be rendered
+	w.wantPods(pods) // the old app no longer has the Deployment, and the new app cannot be rendered
 	mended := map[string]string{"kustomization.yaml": "resources: [app.yaml, service.yaml, rollout.yaml]\n"}
 	p.awaitSource(heir, w.pushAs(heir, "mend it", mended))
 	p.passWell(5)

@@ -8,8 +8,8 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// TestUndo checks a proposal to undo a release. The proposal stays while the release advances. After it is merged, the app is rolled back,
-// and the history shows the rollback.
+// TestUndo checks a proposal to undo a release. The proposal stays while the release advances. After a merge of the proposal, the app is
+// rolled back, and the history shows the rollback.
 func TestUndo(t *testing.T) {
 	w, p, two := newPausedWorld(t)
 	undo := func(want exitCode, args ...string) string {
@@ -25,7 +25,7 @@ func TestUndo(t *testing.T) {
 	w.wantText(w.repo.Message(branch), "Reason: too blue", "in flight")
 	w.wantText(w.command(exitOK, "get", w.app), "git merge --no-ff origin/"+branch)
 
-	// The proposal stays while the head has the version to undo, even after its promotion.
+	// The proposal stays while the head has v2, even after v2 is promoted.
 	w.command(exitOK, "promote", w.app, "--author", ann)
 	p.awaitHealthy(second)
 	if w.repo.Ref(branch) == "" {
@@ -47,7 +47,7 @@ func TestUndo(t *testing.T) {
 
 	// undo must refuse a rejected version as the target of --to.
 	third := p.awaitPaused(w.pushVersion("v3"))
-	w.wantBranch(branch, "") // the previous proposal was to undo another release
+	w.wantBranch(branch, "") // the proposal to undo the rollback is outdated
 	w.decide(third.Release.Hash, "abort", "too slow")
 	p.awaitPhase(rollout.Degraded)
 	w.command(exitDegraded, "status", w.app)

@@ -10,8 +10,9 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// TestWriters checks that cluster.yaml names the process that writes the state branch. Its epoch grows when another process takes
-// over. A process that is not exclusive only logs the other writer. An exclusive process stops when another process takes over.
+// TestWriters checks that cluster.yaml names the process that writes the state branch. The epoch in cluster.yaml grows when another process
+// takes over. A process that is not exclusive logs another writer and continues. An exclusive process stops when another process takes
+// over.
 func TestWriters(t *testing.T) {
 	w := newLoopWorld(t, version("v1", halfThenGate))
 	wantWriter := func(id string, epoch int) {

@@ -24,8 +24,8 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// agentWorld is a repository on a real Git server, and its working copy. App shop is paused at step 2 of 2, and app cart has no record.
-// Cluster test has another app, till.
+// agentWorld is a repository on a real Git server, and its working copy. In cluster prod, app shop is paused at step 2 of 2, and app cart
+// has no record. Cluster other has app till.
 type agentWorld struct {
 	*testing.T
 	repo *gittest.Repo
@@ -66,7 +66,7 @@ func newAgentWorld(t *testing.T) *agentWorld {
 	return w
 }
 
-// hash returns the release's hash of an app's files in the working copy.
+// hash returns the release hash that validate prints for an app in the working copy.
 func (w *agentWorld) hash(app string) rollout.Hash {
 	w.Helper()
 	var all struct {
@@ -90,8 +90,8 @@ func (w *agentWorld) hash(app string) rollout.Hash {
 	return ""
 }
 
-// command returns the program's command in the working copy, with an agent's identity and without a cluster. TestMain puts the program
-// into PATH.
+// command returns a gitrollout command that runs in the working copy, as an agent and without a cluster. TestMain puts the program into
+// PATH.
 func (w *agentWorld) command(args ...string) *exec.Cmd {
 	cmd := exec.Command("gitrollout", args...)
 	cmd.Dir = w.repo.Work
@@ -110,7 +110,7 @@ func (w *agentWorld) program(args ...string) (string, string) {
 	return out.String(), err.String()
 }
 
-// connect starts the server as a process, and connects a client of the SDK to its standard input and output.
+// connect starts gitrollout mcp, and connects the SDK's client to its standard input and output.
 func (w *agentWorld) connect() *mcp.ClientSession {
 	w.Helper()
 	return connectTo(w.T, &mcp.CommandTransport{Command: w.command("mcp", "--repo", w.url, "--cluster", "prod")})
@@ -159,7 +159,7 @@ func withoutTimes(data any) any {
 // spans matches times since an event, such as 244h47m18s.
 var spans = regexp.MustCompile(`\b(\d+[hms])+\b`)
 
-// TestMCPAnswersAsTheCommands checks each reading tool against the program's command, by its text and its -o json.
+// TestMCPAnswersAsTheCommands compares the text and data of each reading tool with the command's output, without and with -o json.
 func TestMCPAnswersAsTheCommands(t *testing.T) {
 	w := newAgentWorld(t)
 	s := w.connect()
@@ -203,8 +203,7 @@ func TestMCPAnswersAsTheCommands(t *testing.T) {
 	compare.CheckNamed(t, "it fails", true, failed)
 }
 
-// TestMCPDiffOfACluster checks that diff returns the command's differences as text and data, with a real API server. The client is in
-// this process.
+// TestMCPDiffOfACluster checks, with a real API server, that the tool diff returns the differences that the command diff prints.
 func TestMCPDiffOfACluster(t *testing.T) {
 	w, _ := newHealthyWorld(t, version("v1", halfThenGate))
 	d := w.deployment()
@@ -288,8 +287,8 @@ func TestMCPProposes(t *testing.T) {
 	}
 }
 
-// hostile lists calls that try to write elsewhere, to read elsewhere, or to end the server. The value is a part of the error, "" for a
-// call that may succeed.
+// hostile lists calls that try to write elsewhere, to read elsewhere, or to end the server. want is a part of the error, or "" if the call
+// may succeed.
 var hostile = []struct{ tool, arguments, want string }{
 	{"get", `{"app": "../../../etc/passwd"}`, "has no app"},
 	{"get", `{"app": "--kubeconfig=/etc/passwd"}`, "has no app"},
@@ -346,8 +345,8 @@ var hostile = []struct{ tool, arguments, want string }{
 	{"run", `{}`, "unknown tool"},
 }
 
-// TestMCPHostileCalls makes the hostile calls, many calls at once, and cancelled calls. Afterwards, the server answers, and the Git
-// server's refs differ only by new branches of proposals. Each of these changes files of its app alone.
+// TestMCPHostileCalls makes the hostile calls, many calls at once, and cancelled calls. Afterwards, the MCP server still answers. In Git,
+// only branches of proposals are new, and each changes only its app's files.
 func TestMCPHostileCalls(t *testing.T) {
 	w := newAgentWorld(t)
 	w.repo.InBare("update-ref", "refs/tags/v1", w.repo.Ref("main"))
@@ -404,7 +403,7 @@ func TestMCPHostileCalls(t *testing.T) {
 	compare.CheckNamed(t, "working copy", "", w.repo.Git("status", "--porcelain"))
 }
 
-// TestMCPCutsLongAnswers checks that an answer over the limit is cut, and that the answer names the cut.
+// TestMCPCutsLongAnswers checks that an answer over the limit is cut, and says so.
 func TestMCPCutsLongAnswers(t *testing.T) {
 	t.Parallel()
 	w := &agentWorld{t, fleetRepo(t, 1500), ""}
@@ -416,11 +415,11 @@ func TestMCPCutsLongAnswers(t *testing.T) {
 	compare.Contains(t, text[max(0, len(text)-300):], "more bytes are left out", "the data of ")
 }
 
-// TestMCPSurvivesAPanic checks that a tool's panic is an error of the call.
+// TestMCPSurvivesAPanic checks that a call returns an error if the tool panics.
 func TestMCPSurvivesAPanic(t *testing.T) {
 	c := &mcpCommand{streams: streams{globalOptions: &globalOptions{}}, calls: make(chan struct{}, 1)}
 	panics := tool{name: "get", run: func(context.Context, streams, toolInput) error { panic("a bug") }}
-	for range 2 { // the first call frees its place
+	for range 2 { // calls has room for one call, so the first must leave
 		if _, _, err := c.call(t.Context(), panics, toolInput{}); err == nil || err.Error() != "get panicked: a bug" {
 			t.Errorf("error %v", err)
 		}

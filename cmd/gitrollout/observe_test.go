@@ -60,7 +60,7 @@ func TestProbes(t *testing.T) {
 	probe(503, "Git has not been read")
 	fetched(nil)
 	probe(200, "ok")
-	fetched(io.ErrUnexpectedEOF) // if Git fails later, the process stays ready, because a restart would not help
+	fetched(io.ErrUnexpectedEOF) // if Git fails later, the process stays ready
 	probe(200, "ok")
 	seen.hung.Store(func() string { return "no sign of life for 5m0s from: app web" })
 	if code, body := answer(t, seen.handler(), "/healthz"); code != 503 || !strings.Contains(body, "app web") {

@@ -9,7 +9,7 @@ import (
 	"gitrollout.dev/gitrollout/strategies"
 )
 
-// TestOnceFailsWithAHeldApp checks that gitrollout once returns an error on each call while an app is held until a user acts.
+// TestOnceFailsWithAHeldApp checks that each call of gitrollout once fails while an app is held.
 func TestOnceFailsWithAHeldApp(t *testing.T) {
 	t.Parallel()
 	key := sopstest.Age(t)
@@ -34,7 +34,7 @@ func TestOnceFailsWithAHeldApp(t *testing.T) {
 	}
 }
 
-// TestWhatOnceFailsWith checks that once fails for held apps. An app that waits for the end of a freeze, or is no longer held, causes no
+// TestWhatOnceFailsWith checks that once fails if an app is held until a user acts. A freeze, or an app that is no longer held, causes no
 // error.
 func TestWhatOnceFailsWith(t *testing.T) {
 	told := &transitions{held: map[string]string{}}

@@ -11,8 +11,8 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// TestPlanRendersTwiceOnlyWhatDiffers plans a change of one app among 40, from a commit to a folder. If the commit
-// and the folder have the same files of an app, plan must render the app only once.
+// TestPlanRendersTwiceOnlyWhatDiffers compares a commit with a folder in which one of 40 apps is changed. If both have the same files of an
+// app, plan must render the app only once.
 func TestPlanRendersTwiceOnlyWhatDiffers(t *testing.T) {
 	const apps = 40
 	const deployment = `apiVersion: apps/v1

@@ -116,8 +116,8 @@ func (c *planCommand) record(
 		strings.ReplaceAll(err.Error(), "\n", "; ")), nil
 }
 
-// traffic measures a workload's requests of the last five minutes with the metrics that compare versions. If the files
-// are not trusted, it uses only the queries, without addresses, Secrets and headers.
+// traffic measures a workload's requests of the last five minutes. It uses the Prometheus metrics that compare
+// versions. If the files are not trusted, it omits the metrics' addresses, Secrets and headers.
 func (s streams) traffic(ctx context.Context, pods func(context.Context, rollout.Workload) string, spec rollout.Spec,
 	isTrusted bool) rollout.AnalysisRun {
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)

@@ -82,12 +82,12 @@ the environment are [at the end](#gitrollout-exit-codes).
 	}
 }
 
-// leastCommon is the least number of commands with a flag for which the flag is in the table of common flags.
+// leastCommon is a limit: the table of common flags has each flag of at least this many commands.
 const leastCommon = 4
 
 const flagTable = "| flag | default | meaning |\n|---|---|---|\n"
 
-// countFlags adds to uses, for each table row, how many of c and its subcommands have the flag of that row.
+// countFlags counts, for each table row, the commands with this flag among c and its subcommands. It adds the counts to uses.
 func countFlags(c *cobra.Command, uses map[string]int) {
 	for _, f := range flagRows(c) {
 		uses[f.row]++

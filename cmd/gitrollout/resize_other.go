@@ -4,5 +4,5 @@ package main
 
 import "os"
 
-// resizes returns nil, because this system has no such signal. The size is read every second.
+// resizes returns nil, because this system has no SIGWINCH. watcher reads the size every second.
 func resizes() (told <-chan os.Signal, stop func()) { return nil, func() {} }

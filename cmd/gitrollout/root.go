@@ -15,8 +15,8 @@ import (
 	"gitrollout.dev/gitrollout/views/terminal"
 )
 
-// streams are a command's inputs and outputs. If workers is nil, this process renders. If shown is set, a command
-// stores the data of -o json there, besides its text.
+// streams are a command's inputs and outputs. If workers is nil, this process renders. If shown is set, a command also
+// stores its -o json data there.
 type streams struct {
 	in       io.Reader
 	out, err io.Writer

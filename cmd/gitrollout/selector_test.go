@@ -13,7 +13,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// TestSeveralChanges checks, for an action on several apps, which apps are changed if the action is refused or unnecessary for some.
+// TestSeveralChanges checks which apps one action changes if the action is refused or unnecessary for some of the apps.
 func TestSeveralChanges(t *testing.T) {
 	edits := map[string][]byte{"file": nil}
 	failures := map[string]error{"gone": git.ErrUnreachable, "denied": git.ErrAuth, "stopped": context.Canceled, "lost": git.ErrNotFound,

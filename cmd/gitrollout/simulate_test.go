@@ -136,7 +136,7 @@ func TestSimulateNames(t *testing.T) {
 	}
 }
 
-// web is a txtar archive of a repository with one app. The constants named and archive begin with web.
+// web is a txtar archive of a repository with one app. Two constants, `named` and `archive`, begin with this text.
 const web = `-- .gitrollout/test/config.yaml --
 apiVersion: gitrollout.dev/v1alpha1
 kind: Config
@@ -212,8 +212,8 @@ func TestSimulateAnArchive(t *testing.T) {
 	}
 }
 
-// TestUpdateReplacesUnmetExpectations checks that the next run accepts the script that --update has written, although an expectation of
-// each kind was not met.
+// TestUpdateReplacesUnmetExpectations runs a script with an unmet expectation of each kind. The next run must accept the script that
+// --update has written.
 func TestUpdateReplacesUnmetExpectations(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "release.txtar")
 	unmet := "push v7\n  expect Paused\n  commit nothing\n  error nothing\n"

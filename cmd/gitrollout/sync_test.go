@@ -10,8 +10,8 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// TestSync checks that, after gitrollout sync, a reconciler that polls once an hour releases a push. With a wrong secret, nothing happens.
-// A commit that cannot be rendered is held, although a release is in flight.
+// TestSync checks that gitrollout sync makes a reconciler that polls once an hour read Git at once. A wrong secret has no effect. During a
+// release, sync reports a pushed commit that cannot be rendered.
 func TestSync(t *testing.T) {
 	w, p := runningWorld(t, time.Hour)
 	listener, err := net.Listen("tcp", "127.0.0.1:0")

@@ -20,8 +20,7 @@ const (
 	// Git is read changeDelay after a change in the cluster, and at least every gitEvery.
 	changeDelay = 2 * time.Second
 	gitEvery    = 30 * time.Second
-	// When a known pod joins the followed version, as a promoted canary does, its log is printed from at most joined
-	// ago.
+	// If a known pod joins the followed version (a promoted canary), log lines older than joined are omitted.
 	joined    = 10 * time.Second
 	tellAgain = time.Minute
 )
@@ -126,8 +125,8 @@ func (t *tailer) followPods(
 	return context.Cause(following)
 }
 
-// update follows new pods, and stops at pods that changed to another version. It keeps pods that are not in app,
-// because their last lines may be unread.
+// update follows new pods, and stops following pods that changed to another version. It still follows pods that app
+// lacks, because their last lines may be unread.
 func (t *tailer) update(ctx context.Context, version status.Version, app status.App, first cluster.LogRange) {
 	has := map[string]bool{}
 	for _, p := range version.Of(app) {
@@ -149,8 +148,8 @@ func (t *tailer) update(ctx context.Context, version status.Version, app status.
 	}
 }
 
-// follow continues after the last printed lines if it followed the pod less than joined ago. Otherwise, the range first
-// selects the lines of runs that have already begun.
+// follow continues after the last printed lines if it followed the pod less than joined ago. Otherwise, the range
+// `first` selects the lines of current runs. Later runs are printed completely.
 func (t *tailer) follow(ctx context.Context, p status.VersionPod, k *knownPod, first cluster.LogRange) {
 	ctx, cancel := context.WithCancel(ctx)
 	var running sync.WaitGroup

@@ -133,8 +133,8 @@ func readPolicy(file string) (*rollout.Policy, error) {
 	return rollout.ParsePolicy(file, data)
 }
 
-// edges returns the functions that read the policy and approve promotions. Without a flag that requires it, a function
-// is nil.
+// edges returns the functions that read the policy and approve promotions. Without policy flags, policy is nil. If
+// --promoters is also missing, approve is nil.
 func (o policyOptions) edges(repo *git.Repo, keys *git.Keys) (
 	policy func(rollout.Heads) (*rollout.Policy, error), approve reconciler.Approver,
 ) {

@@ -15,7 +15,7 @@ import (
 	"gitrollout.dev/gitrollout/views/terminal"
 )
 
-// listings is a viewer that returns one listing after another, one at each call.
+// listings is a viewer that returns the next listing at each call.
 type listings [][]status.App
 
 func (l *listings) Listing(context.Context, []string, time.Time) (status.Listing, error) {

@@ -66,7 +66,7 @@ func (l *loop) close() {
 	l.client.Wait()
 }
 
-// writer has a reconciler's name in records, and tells when the reconciler stops.
+// writer describes a process that runs reconciler passes. id is its name in records.
 type writer struct {
 	id        string
 	exclusive bool     // stop if another writer takes over
