@@ -48,7 +48,7 @@ func TestWhatIsBetween(t *testing.T) {
 	} {
 		for _, bitmaps := range []bool{false, true} {
 			if bitmaps && testing.Short() && c.packs == 1 {
-				continue // bitmaps may change the sent objects, most of all in cases with several requests
+				continue // bitmaps matter most in cases with several requests
 			}
 			t.Run(fmt.Sprintf("%s, bitmaps %t", name, bitmaps), func(t *testing.T) {
 				t.Parallel()

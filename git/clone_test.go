@@ -8,8 +8,8 @@ import (
 	"gitrollout.dev/gitrollout/internal/compare"
 )
 
-// TestBranchesOfAClone reads a clone on this machine: the branches as it last fetched them, although its origin and its own branch have
-// moved. A shallow clone does not have older commits.
+// TestBranchesOfAClone reads the remote-tracking branches of a local clone. Later commits on the origin and in the clone do not matter. A
+// shallow clone does not have older commits.
 func TestBranchesOfAClone(t *testing.T) {
 	p := newRepo(t, map[string]string{"f": "1"})
 	first := p.Head()

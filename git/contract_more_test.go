@@ -170,7 +170,7 @@ func fetchByID(w *world) {
 	if r.Stats() != before {
 		w.Error("a commit that is here was fetched again")
 	}
-	// After a restart, a new mirror has no heads before its first Fetch.
+	// After a restart, Snapshot must work before the first Fetch.
 	sameAsGit(w, w.open(), w.server.InBare("rev-parse", "main~3"))
 	for _, id := range []string{"", "main", first[:12], strings.ToUpper(first), first + "0"} {
 		if _, err := r.Snapshot(w.Context(), id); err == nil {

@@ -162,7 +162,7 @@ func update(branch, base, message string, edits map[string][]byte) rollout.Updat
 	return rollout.Update{Branch: branch, Old: base, Parent: base, Edits: edits, Message: message, When: when}
 }
 
-// story is a test case of TestContract. The function begin makes its first commits, once for all transports. The function play runs it.
+// story is a test case of TestContract. begin makes the first commits, once for all transports. play runs the test case on one transport.
 type story struct {
 	play  func(*world)
 	begin func(*testing.T, *gittest.Repo) // nil if a repository with one commit suffices
@@ -260,7 +260,7 @@ func idlePoll(w *world) {
 	}
 }
 
-// busyHistory adds commits whose content a fetch does not need to download.
+// busyHistory adds commits that overwrite a file. A fetch needs only the file's last content.
 func busyHistory(t *testing.T, r *gittest.Repo) {
 	t.Helper()
 	random := rand.NewChaCha8([32]byte{1})
@@ -294,7 +294,7 @@ func fetchNew(w *world) {
 		sameAsGit(w, r, heads.Main)
 	}
 	received("a commit", 2000, func() { w.server.CommitFiles("one line", map[string]string{"apps/3/61/blob2": "small"}) })
-	// The restored file is older than the clone. So the fetch must download this file and nothing else.
+	// The revert restores a file content that the mirror does not have. The fetch must download nothing else.
 	received("a revert beyond the clone", 4500, func() { w.server.Revert("HEAD~1") })
 	received("a merge of a branch older than the clone", 2500, func() {
 		w.server.Git("checkout", "-q", "old-topic")
@@ -338,7 +338,7 @@ func orphanState(w *world) {
 	compare.CheckNamed(w, "files", []string{"cluster.yaml"}, w.server.Files(stateBranch))
 }
 
-// fetched fetches a branch into the worktree with the real git, and returns the name by which git knows it there.
+// fetched fetches a branch into the worktree with the real git, and returns the branch's name there.
 func fetched(w *world, branch string) string {
 	w.Helper()
 	w.server.Git("fetch", "-q", "origin", branch)

@@ -223,7 +223,7 @@ func TestGitHubApp(t *testing.T) {
 	wantError(t, "revoked", err, git.ErrAuth)
 	noSecret(t, err)
 	fetch("after it was revoked", 4)
-	// The app gets another key in GitHub. The next token is requested with the new content of the key file.
+	// The GitHub App and the key file get another key. The next request for a token must use this key.
 	hub.change(func() { hub.key = rsaKey(t, file) })
 	hub.pass(2 * time.Hour)
 	fetch("another key", 5)

@@ -118,8 +118,8 @@ func (m *mirror) lookUpHeads(ctx context.Context, s *wire.Session) (rollout.Head
 	return heads, nil
 }
 
-// update downloads and stores the heads of a lookup. Branches that were pushed after push number before keep their
-// pushed heads.
+// update downloads and stores the heads of a lookup. If a branch's last push has a higher number than `before`, the
+// pushed head stays.
 func (r *Repo) update(ctx context.Context, s *wire.Session, found rollout.Heads, before int) (rollout.Heads, error) {
 	r.mu.Lock()
 	found = r.overtaken(found, before)
@@ -147,9 +147,9 @@ func (r *Repo) update(ctx context.Context, s *wire.Session, found rollout.Heads,
 	return found, nil
 }
 
-// bring downloads commits in up to three attempts. The first requests all commits since the known heads. It needs a
-// known head of each branch (ahead), and after a revert the pack may lack files. The second requests only the new heads
-// (80 ms of the server's CPU at 5,000 folders). The third does the same without naming known heads.
+// bring downloads commits in up to three attempts. The first requests all commits since the known heads, if each branch
+// has a known head (ahead). After a revert, its pack may lack files. The second requests only the new heads (80 ms of
+// the server's CPU at 5,000 folders). The third requests them without naming known heads.
 func (r *Repo) bring(
 	ctx context.Context, s *wire.Session, wants []plumbing.Hash, ahead bool, also ...string,
 ) error {

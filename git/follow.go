@@ -19,8 +19,8 @@ type followed struct {
 }
 
 // judge checks the signature of heads.Main. If the signature is refused, judge sets heads.Refused, and sets Main to the
-// last accepted head. If no head was accepted since the start, Main is the newest signed commit, and only its
-// configuration is used.
+// last accepted head. If no head was accepted since the start, Main is the newest signed ancestor, and only the
+// ancestor's configuration is used.
 func (f *followed) judge(ctx context.Context, r *Repo, heads *rollout.Heads) error {
 	keys := r.opts.Keys
 	if keys == nil {

@@ -11,7 +11,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// configured commits the configuration of the cluster prod, which ends with the given lines.
+// configured commits cluster prod's configuration, and adds the given lines at its end.
 func configured(repo *gittest.Repo, more string) string {
 	return repo.CommitFiles("configuration", map[string]string{
 		rollout.ConfigPath("prod"): "apiVersion: gitrollout.dev/v1alpha1\nkind: Config\napps:\n- path: apps/*\n" + more,

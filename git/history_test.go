@@ -10,7 +10,7 @@ import (
 	"gitrollout.dev/gitrollout/internal/gittest"
 )
 
-// promoted is a repository with Ann's key. The policy list accepts only signatures by this key.
+// promoted is a repository with Ann's key. list is a policy that accepts only signatures by this key.
 type promoted struct {
 	*gittest.Repo
 	t    *testing.T
@@ -45,7 +45,7 @@ func (p *promoted) promote(content string) string {
 	return p.CommitFiles("promote", map[string]string{promotion: content})
 }
 
-// other adds n empty commits to main. CommitNothing needs only one process for all commits, but cannot sign.
+// other adds n empty commits to main. CommitNothing makes all commits in one process, but cannot sign them.
 func (p *promoted) other(n int) {
 	if !p.signing {
 		p.CommitNothing(n)
@@ -153,7 +153,7 @@ func TestLastSigned(t *testing.T) {
 	wantError(t, "nothing is signed with a valid key", err, git.ErrUnapproved)
 }
 
-// TestAuthorOfAPromotion checks whose commit or merge introduced a promotion file: neither the committer nor a co-author counts.
+// TestAuthorOfAPromotion checks whose commit or merge introduced a promotion file. Only the author counts, no committer or co-author.
 func TestAuthorOfAPromotion(t *testing.T) {
 	const bot, dev = "renovate[bot] <r@example.com>", "Dev <dev@example.com>"
 	byBot := func(r *gittest.Repo, message string) {
@@ -164,7 +164,7 @@ func TestAuthorOfAPromotion(t *testing.T) {
 		onBranch(r, "b", "main", func() { byBot(r, "promote"); r.Push() })
 		r.CommitFiles("other", map[string]string{"g": "1"})
 	}
-	// updated merges main, with the promotion, into an older branch, and a person then merges the branch.
+	// updated promotes on main, and merges main into an older branch. A person then merges the branch into main.
 	updated := func(r *gittest.Repo, by string, promote func()) {
 		onBranch(r, "b", "main", func() { r.CommitFiles("other", map[string]string{"g": "1"}) })
 		promote()

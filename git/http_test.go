@@ -236,7 +236,7 @@ func TestHTTPCredentials(t *testing.T) {
 	}
 }
 
-// TestHTTPRedirect checks that credentials are sent only to the configured server. A redirect to another server gets no credentials.
+// TestHTTPRedirect checks that credentials are sent only to the configured server.
 func TestHTTPRedirect(t *testing.T) {
 	w, s := httpWorld(t)
 	var authorized, posted bool

@@ -10,14 +10,14 @@ import (
 	"gitrollout.dev/gitrollout/git/wire"
 )
 
-// KeyFiles has the paths of files with accepted keys (allowed_signers; Keyring: OpenPGP). If a path is "", the
-// signatures are not checked.
+// KeyFiles has the paths of files with accepted keys. All are allowed_signers files, except Keyring. Without paths for
+// a kind of commit, its signatures are not checked.
 type KeyFiles struct {
-	Commits   string // keys that must sign the users' branch's commits
+	Commits   string // accepted signers of commits on the users' branch
 	Keyring   string // OpenPGP keys for the same commits; a key in either file suffices
-	Promoters string // keys that must sign a promotion file's commit or merge
-	State     string // keys that must sign the state branch's newest commit
-	Fleet     string // keys that must sign other clusters' state branches; a key's principal is the cluster's name
+	Promoters string // accepted signers of a promotion file's commit or merge
+	State     string // accepted signers of the state branch's newest commit
+	Fleet     string // accepted signers of other clusters' state branches; the principal is the cluster's name
 }
 
 // Keys holds the accepted keys. Each Fetch reads the files again. Keys is safe for concurrent use.
@@ -30,7 +30,7 @@ type Keys struct {
 // Accepted has the keys of KeyFiles.
 type Accepted struct{ Commits, Promoters, State, Fleet sign.Policy }
 
-// OpenKeys reads the files at the start, because an error must prevent the start. Without paths, it returns nil.
+// OpenKeys reads the files, because an error must prevent the start. Without paths, it returns nil.
 func OpenKeys(files KeyFiles) (*Keys, error) {
 	if files == (KeyFiles{}) {
 		return nil, nil
@@ -92,7 +92,7 @@ type Signer struct {
 	key wire.Parsed[*sign.Key]
 }
 
-// Read returns the key, or the reason why it cannot be used.
+// Read returns the key, or why it cannot be used.
 func (s *Signer) Read() (*sign.Key, error) {
 	files := []wire.File{{Purpose: "signing key", Name: s.File}}
 	return s.key.Read(files, func(data [][]byte, _ *sign.Key) (*sign.Key, error) {

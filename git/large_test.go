@@ -63,7 +63,7 @@ func TestTheUsualBounds(t *testing.T) {
 }
 
 // TestLargeFilesAreNotKept checks that the content of too large a file is not kept, whether the server sends it whole or as a delta. All
-// other files can be read, also in later commits and after a renewal of the store. A server with filters does not send such files.
+// other files can be read, also in later commits and after a renewal of the store. A server with filters does not send the large files.
 func TestLargeFilesAreNotKept(t *testing.T) {
 	for _, filter := range []string{"false", "true"} {
 		t.Run("filter "+filter, func(t *testing.T) { largeFilesAreNotKept(t, filter) })

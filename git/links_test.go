@@ -86,7 +86,7 @@ func TestLocalRepository(t *testing.T) {
 	repo := newRepo(t, map[string]string{"f": "1"})
 	repo.Git("branch", "other")
 	t.Chdir(repo.Work)
-	// git sets these variables in hooks, to the repository of the hook. They must not affect another repository.
+	// In a hook, git sets these variables to the hook's repository. They must not affect another repository.
 	t.Setenv("GIT_DIR", "/nonexistent")
 	t.Setenv("GIT_INDEX_FILE", "/nonexistent/index")
 	r := open(t, git.Options{URL: ".", Branch: "main"})

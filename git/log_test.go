@@ -14,7 +14,7 @@ import (
 	"gitrollout.dev/gitrollout/internal/gittest"
 )
 
-// TestLog checks that Log fetches the history in steps of known depths, and fetches nothing more when visit has returned false.
+// TestLog checks that Log fetches the history in steps, and fetches nothing after visit has returned false.
 func TestLog(t *testing.T) {
 	const commits = 250
 	repo, tip := logged(t, commits)

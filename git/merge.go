@@ -11,8 +11,8 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// Merge returns the changes of a commit with one parent, and whether they apply to `onto` without a conflict. For other
-// commits, it returns the zero value. Errors: ErrNotFound, ErrAuth, ErrUnreachable.
+// Merge returns the changes of a commit with one parent, and whether these changes apply to `onto` without a conflict.
+// Without exactly one parent, it returns the zero value. Errors: ErrNotFound, ErrAuth, ErrUnreachable.
 func (r *Repo) Merge(ctx context.Context, commit, onto string) (rollout.Merge, error) {
 	s, err := r.Snapshot(ctx, commit)
 	if err != nil {
@@ -75,9 +75,9 @@ func (r *Repo) descends(ctx context.Context, commit, from string) (bool, error) 
 	return false, nil
 }
 
-// Outside returns the commits in `of` that are neither commit nor one of its ancestors. A commit's id hashes its
-// parents' ids, so a server cannot forge ancestors. A commit that the server's response lacks counts as outside.
-// Errors: ErrNotFound.
+// Outside returns the commits in `of` that are neither the commit nor its ancestors. A commit's id hashes its parents'
+// ids, so a server cannot forge ancestors. A commit that the server's response lacks counts as outside. Errors:
+// ErrNotFound.
 func (r *Repo) Outside(ctx context.Context, commit string, of []string) (outside []string, err error) {
 	id, st, err := r.having(ctx, commit)
 	if err != nil {
@@ -88,7 +88,7 @@ func (r *Repo) Outside(ctx context.Context, commit string, of []string) (outside
 		sought[plumbing.NewHash(c)] = true
 	}
 	whole := r.lineage(st, id, sought)
-	for _, d := range []wire.Depth{1000, 30_000, wire.Full} { // a commit without files has 200 bytes
+	for _, d := range []wire.Depth{1000, 30_000, wire.Full} { // 200 bytes for each commit without files
 		if whole || len(sought) == 0 {
 			break
 		}

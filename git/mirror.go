@@ -15,7 +15,7 @@ import (
 
 // mirror holds heads and objects. It does no I/O. Copies of a Repo share a mirror.
 type mirror struct {
-	cluster string // "" without proposals
+	cluster string // "": no proposals
 	refs    string
 
 	mu        sync.Mutex
@@ -93,8 +93,7 @@ func (m *mirror) use(id plumbing.Hash) {
 	}
 }
 
-// haves returns the heads of the users' and state branches and the commits in `also`, without commits that st lacks. A
-// short list keeps the negotiation short.
+// haves returns the heads of the users' and state branches, and `also`. It omits commits that st lacks.
 func (m *mirror) haves(st *store, also ...string) (haves []plumbing.Hash) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -126,7 +125,8 @@ func (m *mirror) lacking(commits ...string) (wants []plumbing.Hash, err error) {
 	return wants, nil
 }
 
-// wanted returns the commits to request, and heads.Main. Until Main changes, it omits commits that the server lacked.
+// wanted returns heads.Main, and the commits to request. It omits held commits. If the server lacked a commit, wanted
+// omits the commit until Main changes.
 func (m *mirror) wanted(ids []plumbing.Hash) (wants []plumbing.Hash, main string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -158,7 +158,7 @@ type pushed struct {
 	id     string
 }
 
-// overtaken replaces the heads of branches that were pushed after push number before. The caller holds mu.
+// overtaken sets the heads of branches whose last push has a number above before. The caller holds mu.
 func (m *mirror) overtaken(found rollout.Heads, before int) rollout.Heads {
 	for name, p := range m.pushed {
 		if p.number > before {
@@ -201,7 +201,7 @@ func (m *mirror) land(commands []wire.Command, made *store) {
 		id := ""
 		if !c.New.IsZero() {
 			id = c.New.String()
-			// If objects of the parent are missing, the next read fetches the commit.
+			// If unchanged objects are missing, the next read fetches the commit.
 			_ = m.store.verify(c.New)
 		}
 		m.pushed[c.Ref.Short()] = pushed{number: m.arrived, id: id}
@@ -249,7 +249,7 @@ func (m *mirror) renew() {
 	_, m.live = fresh.usage()
 }
 
-// moveTo copies a commit's objects. If an object is missing, it returns false. The caller holds mu.
+// moveTo copies a held commit's objects. If an object is missing, moveTo returns false. The caller holds mu.
 func (m *mirror) moveTo(fresh *store, id plumbing.Hash) bool {
 	return !m.store.holds(id) || m.store.reach(id, fresh) == nil
 }

@@ -8,8 +8,8 @@ import (
 	"gitrollout.dev/gitrollout/internal/gittest"
 )
 
-// TestOutside checks that Outside returns the commits that cannot be reached from a commit through any parents. At
-// first, the mirror has only the head. One server supports filters, and another does not.
+// TestOutside checks that Outside returns the listed commits that are not ancestors of a given commit. At first, the mirror has only the
+// head. One server supports filters, and another does not.
 func TestOutside(t *testing.T) {
 	for name, filter := range map[string]string{"commits alone": "true", "with their files": "false"} {
 		t.Run(name, func(t *testing.T) {

@@ -62,7 +62,7 @@ func (g *gate) hold(before, after func(*http.Request)) {
 // fetches reports whether a request is a lookup or a fetch. All other requests are pushes.
 func fetches(req *http.Request) bool { return strings.HasSuffix(req.URL.Path, "/git-upload-pack") }
 
-// waiting returns hold, a hook that delays the requests that which selects. Each delayed request sends to entered. leave ends all delays.
+// waiting returns a hook, hold. If `which` accepts a request, hold sends to entered, and delays the request until leave is called.
 func waiting(which func(*http.Request) bool) (hold func(*http.Request), entered chan struct{}, leave func()) {
 	entered, left := make(chan struct{}, 100), make(chan struct{})
 	return func(req *http.Request) {
@@ -257,7 +257,7 @@ func TestEverythingAtOnce(t *testing.T) {
 	repo.Fsck()
 }
 
-// TestBringMany checks that Bring gets a thousand commits with one request, as a restart with a thousand apps needs.
+// TestBringMany checks that Bring gets a thousand commits with one request, for example at a restart with a thousand apps.
 func TestBringMany(t *testing.T) {
 	t.Parallel()
 	const apps = 1000

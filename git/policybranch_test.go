@@ -8,8 +8,8 @@ import (
 	"gitrollout.dev/gitrollout/internal/gittest"
 )
 
-// TestPolicyBranch checks that Fetch also gets the policy branch: before the branch exists, after its creation, after a push to it, and
-// after its deletion. An unchanged policy branch causes no further request. A renewal of the store keeps its commit.
+// TestPolicyBranch checks the policy head that Fetch returns before the branch exists, and after a creation, a push and a deletion. An
+// unchanged policy branch causes no further request. A renewal of the store keeps the policy branch's commit.
 func TestPolicyBranch(t *testing.T) {
 	p := newRepo(t, map[string]string{"f": "1"})
 	r := open(t, git.Options{URL: p.HTTP(gittest.HTTPOptions{}).URL, Policy: "platform"})

@@ -18,8 +18,8 @@ import (
 
 // Push makes a commit for each update, and moves all branches atomically on servers that support this (git, GitHub,
 // GitLab, Gitea). Other servers get the updates in turn, until an update fails. If the state branch is in another
-// repository, Push is not atomic. Push returns the new heads. It skips an update that changes no file, or whose commit
-// is the head.
+// repository, Push is not atomic. Push returns the new heads. It skips an update if no file changes, or if the branch
+// is already at the update's commit.
 //
 // Errors: ErrConflict if a branch was not at Old; an atomic push has then written nothing. ErrRejected if a hook or
 // branch protection refuses the push. ErrUnreachable if the outcome is unknown until the next Fetch. A repeated Push
@@ -188,9 +188,9 @@ func (r *Repo) send(ctx context.Context, commands []wire.Command, made *store) e
 	return nil
 }
 
-// resolve returns why a push failed, or nil if all refs moved. It looks up the refs, because git's "failed to update
-// ref" can mean a moved ref, a lock or a full disk. If a ref was locked and unmoved in two pushes in a row, the error
-// is ErrRejected: the lock is stale, or another branch's name blocks the ref.
+// resolve returns why a push failed, or nil if all refs are at New. It looks up the refs, because git's "failed to
+// update ref" can mean another push, a lock or a full disk. If two pushes in a row find a ref locked but still at Old,
+// the error is ErrRejected. The lock is stale, or another branch's name blocks the ref.
 func (r *Repo) resolve(ctx context.Context, commands []wire.Command, made *store, cause error) error {
 	err := wire.Classify(cause)
 	if errors.Is(err, ErrAuth) || ctx.Err() != nil {

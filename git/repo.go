@@ -19,7 +19,7 @@ type Options struct {
 	// Branch is the users' branch (default: the server's default branch).
 	Branch string
 	// Cluster selects the proposal branches and the state branch. Until Fetch reads the configuration, the state branch
-	// is rollout.StateBranch(Cluster). If Cluster is "", there are no such branches.
+	// is rollout.StateBranch(Cluster). If Cluster is "", there are no proposal branches.
 	Cluster     string
 	Refs        string           // start of full ref names (default refs/heads/; in a clone, refs/remotes/origin/)
 	StateBranch string           // overrides the name in the configuration
@@ -35,7 +35,7 @@ type Options struct {
 }
 
 // Repo is a shallow mirror in memory for concurrent use. Network operations wait only for operations of the same kind.
-// Reads never wait.
+// Reads of held commits never wait.
 type Repo struct {
 	remote wire.Remote
 	opts   Options
@@ -87,7 +87,7 @@ func Open(ctx context.Context, opts Options) (*Repo, error) {
 	return r, err
 }
 
-// Beside returns a Repo with the same mirror. Its pushes and downloads of older commits do not wait for r's.
+// Beside returns a Repo with the same mirror. Its pushes, and its downloads of older commits, do not wait for r.
 func (r *Repo) Beside() *Repo {
 	beside := *r
 	beside.bringing, beside.pushing, beside.raced = newLane(), newLane(), new(atomic.Bool)
@@ -111,7 +111,7 @@ func (r *Repo) Stats() Stats {
 	return Stats{Stats: r.server.Stats(), Objects: objects, Bytes: size}
 }
 
-// Callers test these errors with errors.Is. No error contains a credential.
+// No error contains a credential.
 var (
 	// ErrConflict means that a ref was locked, or not at the expected commit. Callers fetch and decide again.
 	ErrConflict = rollout.ErrConflict

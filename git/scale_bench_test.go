@@ -17,8 +17,8 @@ import (
 )
 
 // BenchmarkLargeRepository compares this package with the git command. Both do the same tasks in turn on one server, and a table shows the
-// costs. git does its best: it clones only the needed branches, shallow for fetches and whole for pushes, because pushes from a shallow
-// clone are slower. TestCostsDoNotGrow checks exact costs, and no test checks times. docs/performance.md explains the table.
+// costs. git fetches only the needed branches, into a shallow clone. It pushes from a full clone, because pushes from a shallow clone are
+// slower. TestCostsDoNotGrow checks exact costs, and no test checks times. docs/performance.md explains the table.
 func BenchmarkLargeRepository(b *testing.B) {
 	size := scaleOf()
 	start := time.Now()
@@ -56,10 +56,10 @@ func (w *largeWorld) table(b *testing.B, transport string) {
 // slow down all later pushes.
 func (w *largeWorld) maintain() { w.repo.InBare("repack", "-d", "-q") }
 
-// minRounds is the minimum number of rounds of a task. A fast task has more rounds, in up to a second.
+// minRounds is the minimum number of rounds of a task. A fast task runs more rounds, until a second has passed.
 const minRounds = 12
 
-// rounds calls round as often as the benchmark needs, but at least minRounds times.
+// rounds calls round until b.Loop ends, and at least minRounds times.
 func rounds(b *testing.B, round func(i int)) {
 	n := 0
 	for ; b.Loop(); n++ {
@@ -148,7 +148,7 @@ func (w *largeWorld) plain(c *cost, in cli, script string) {
 	c.received, c.sent = c.received+sentNow-sent, c.sent+receivedNow-received
 }
 
-// resident runs a script of git again. It returns the peak RSS. For a local path, it returns "–", because the script also runs the server.
+// resident runs a script again, and returns the peak RSS of git. For a local path, it returns "–", because git then also starts the server.
 func (w *largeWorld) resident(in cli, script string) string {
 	if peak := in.resident(script); w.server != nil {
 		return "RSS " + mib(peak)
@@ -175,7 +175,7 @@ func (w *largeWorld) mirror(b *testing.B) cli {
 
 const firstFetch, nextFetch = "git fetch -q --no-tags --depth 1 origin", "git fetch -q --no-tags origin"
 
-// firstFetch measures a new process from its start until it has fetched both branches. For gitrollout, this test program is the process.
+// firstFetch measures the time from the start of a process until both branches are fetched. The process is git or this test program.
 func (w *largeWorld) firstFetch(b *testing.B) {
 	var ours, plain cost
 	var heap, resident int64
@@ -240,18 +240,18 @@ func (w *largeWorld) fetchOne(b *testing.B) {
 	w.row(b, "fetch of one commit", &ours, &plain)
 }
 
-// committer commits to two state branches of equal length: with gitrollout to the first, and with git to the second.
+// committer commits to two state branches of equal length, to one with gitrollout and to the other with git.
 type committer struct {
 	commits     int
 	r           *git.Repo
 	state       string
 	clone       cli
 	ours, plain cost
-	// first is the cost of gitrollout's first push, which also reads the server's capabilities with all refs.
+	// first is the cost of gitrollout's first push. Unlike later pushes, it reads the server's capabilities and refs.
 	first cost
 }
 
-// stateCommits measures commits with the records of n apps, in turn on branches with histories of different lengths.
+// stateCommits measures commits with the records of n apps. It alternates between branches with histories of different lengths.
 func (w *largeWorld) stateCommits(b *testing.B, n int, histories []int) {
 	var all []*committer
 	for _, commits := range histories {
@@ -317,7 +317,7 @@ func (c *committer) commitByCLI(b *testing.B, w *largeWorld, n int) {
 	w.plain(&c.plain, c.clone, c.script(b, w, n))
 }
 
-// longLife polls and commits a thousand times, with a push to main after each 50 rounds, and reports the memory.
+// longLife polls and commits a thousand times, and reports the memory. After each 50 rounds, a user pushes to main.
 func (w *largeWorld) longLife(b *testing.B) {
 	const life = 1000
 	c := &committer{commits: w.size.longest()}

@@ -92,8 +92,8 @@ func (s *importer) topics(n int) {
 	}
 }
 
-// largeRepo creates the repository. Its refs point to commits all over main's history. The state branches have the same
-// files, but separate histories. The refs are packed and a commit-graph exists, as after maintenance by a server.
+// largeRepo creates the repository. Its refs point to commits all over main's history. All state branches have the same file names, but
+// each branch has its own commits. The refs are packed and a commit-graph exists, as after maintenance by a server.
 func largeRepo(b *testing.B, size scale) *gittest.Repo {
 	b.Helper()
 	repo := gittest.New(b)
@@ -195,8 +195,8 @@ func allocated() int64 {
 	return int64(m.TotalAlloc)
 }
 
-// residentPeak returns a process's peak RSS since its exec, or 0 without /proc. Linux's rusage would include the time
-// before the exec, when the process was a copy of the test program.
+// residentPeak returns a process's peak RSS since its exec, or 0 without /proc. Linux's rusage would include the memory before the exec,
+// when the process was a copy of the test program.
 func residentPeak(pid int) int64 {
 	status, _ := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
 	_, after, _ := bytes.Cut(status, []byte("VmHWM:"))

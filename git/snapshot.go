@@ -14,8 +14,8 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// Snapshot reads a commit's files from memory. It is safe for concurrent use. Paths use slashes, relative to the root
-// ("" or "."). Symbolic links are not followed. Each tree is decoded once, for binary searches.
+// Snapshot reads a commit's files from memory. It is safe for concurrent use. Paths use slashes, and are relative to
+// the root. The root's own path is "" or ".". Symbolic links are not followed.
 type Snapshot struct {
 	store   *store
 	commit  rollout.Commit

@@ -53,8 +53,8 @@ func (s *store) Omit(id plumbing.Hash) {
 	}
 }
 
-// forgive keeps lost only if the argument is true. While lost is set, each missing file counts as too large. Only a
-// request without haves may keep lost.
+// forgive clears lost, unless the argument is true. While lost is set, each missing file counts as too large. After a
+// request with haves, lost must be cleared, because the server omits known files, too.
 func (s *store) forgive(is bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -104,7 +104,7 @@ func (s *store) Content(id plumbing.Hash) (kind plumbing.ObjectType, data []byte
 	return plumbing.InvalidObject, nil, false
 }
 
-// Keep implements wire.Store. It takes ownership of data.
+// Keep implements wire.Store.
 func (s *store) Keep(kind plumbing.ObjectType, data []byte) plumbing.Hash {
 	o := &stored{kind: kind, id: plumbing.ComputeHash(kind, data), data: data}
 	s.put(o)
@@ -143,7 +143,8 @@ func (s *store) typed(kind plumbing.ObjectType, id plumbing.Hash) (*stored, erro
 	return o, nil
 }
 
-// tree returns shared entries, sorted by the bytes of names. Git sorts a directory as if its name ended with a slash.
+// tree returns shared entries, sorted by the bytes of names. Git's order differs: a directory's name sorts as if it
+// ended with a slash.
 func (s *store) tree(id plumbing.Hash) ([]object.TreeEntry, error) {
 	o, err := s.typed(plumbing.TreeObject, id)
 	if err != nil {

@@ -17,8 +17,8 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// builder adds the blobs and trees of a commit to made, even if the mirror has them, because the server may have
-// dropped objects.
+// builder adds a commit's changed blobs and trees to made, even if the mirror has equal objects. The server may have
+// dropped its copies.
 type builder struct {
 	from *store
 	made *store
@@ -30,7 +30,7 @@ type edit struct {
 	children map[string]*edit
 }
 
-// plan arranges edits by path, deletions first. So edits can delete a file "a" and write "a/b".
+// plan arranges edits as a tree. Deletions come first, so edits can delete a file "a" and write "a/b".
 func plan(edits map[string][]byte) (*edit, error) {
 	root := &edit{}
 	for path, content := range edits {

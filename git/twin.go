@@ -39,7 +39,7 @@ func At(r *Repo, url string) (*Repo, error) {
 	return twin, nil
 }
 
-// keepStateAt moves the state branch to another repository. If url is "", the state branch is in r's own repository.
+// keepStateAt makes r look for the state branch in another repository, or in r's own if url is "".
 func keepStateAt(r *Repo, url, branch string) (moved bool, err error) {
 	var at *Repo
 	if url != "" && r.refs == headsPrefix { // in a clone, the user has fetched the state branch into refs/remotes
@@ -91,9 +91,9 @@ func lookUpState(ctx context.Context, r *Repo, found *rollout.Heads) error {
 	return nil
 }
 
-// Branches looks up branches in one request, and downloads moved heads in another. It returns the heads of existing
-// branches; r.Held has the commits. url is as in At. known has the heads of the last call by branch, or "". Errors:
-// ErrNotFound (repository), ErrAuth, ErrUnreachable.
+// Branches looks up the branches in known with one request, and downloads moved heads with another. It returns the
+// heads of existing branches; r.Held has the commits. url is as in At. known has each branch's head of the last call,
+// or "". Errors: ErrNotFound (repository), ErrAuth, ErrUnreachable.
 func Branches(ctx context.Context, r *Repo, url string, known map[string]string) (heads map[string]string, err error) {
 	if r, err = At(r, url); err != nil {
 		return nil, err

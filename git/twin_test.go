@@ -22,7 +22,7 @@ func configAt(url string) map[string]string {
 	return map[string]string{configPath: text}
 }
 
-// beside returns the URL of a bare repository on the server of repo, which has the same branches as repo.
+// beside clones repo into a bare repository on the same server. It returns the clone's path and URL.
 func beside(repo *gittest.Repo, url string) (bare, at string) {
 	bare = repo.Bare + "-state.git"
 	repo.Git("clone", "-q", "--bare", repo.Bare, bare)
@@ -39,7 +39,7 @@ func TestStateRepo(t *testing.T) {
 			p := newRepo(t, configAt(""))
 			opts := git.Options{URL: p.Bare, Branch: "main", Cluster: "prod"}
 			if transport != "path" {
-				server := p.HTTP(gittest.HTTPOptions{Direct: true}) // the cache notices only changes of p
+				server := p.HTTP(gittest.HTTPOptions{Direct: true}) // the server's cache would miss changes of the second repository
 				server.Fault(gittest.Faults{ProtocolV0: transport == "http-v0"})
 				opts.URL = server.URL
 			}
@@ -114,7 +114,8 @@ func TestStateRepoAtRest(t *testing.T) {
 	}
 }
 
-// TestStateRepoElsewhere checks that no other server gets the credentials, and that a later commit can correct stateRepo.
+// TestStateRepoElsewhere checks that Fetch refuses a stateRepo on another server, which must not get the credentials. A later commit can
+// correct stateRepo.
 func TestStateRepoElsewhere(t *testing.T) {
 	p := newRepo(t, configAt("https://git.example.com/state.git"))
 	r := open(t, git.Options{URL: p.Bare, Branch: "main", Cluster: "prod"})
@@ -125,7 +126,7 @@ func TestStateRepoElsewhere(t *testing.T) {
 		}
 		compare.Contains(t, fmt.Sprint(err), configPath+": stateRepo: https://git.example.com/state.git is not on the server of "+p.Bare)
 	}
-	// A clone has no server, so the state branch must be one of the clone's branches.
+	// In a user's clone, gitrollout ignores stateRepo. The state branch is a remote-tracking branch.
 	p.Git("push", "-q", "origin", "main:"+stateBranch)
 	clone := filepath.Join(t.TempDir(), "clone")
 	p.Git("clone", "-q", p.Bare, clone)

@@ -1,4 +1,4 @@
-// Package program runs the git program, if it is installed, with the working copy and the user's settings.
+// Package program runs the installed git program in the working copy, with the user's settings.
 package program
 
 import (
@@ -25,8 +25,8 @@ func Says(ctx context.Context, args ...string) (string, error) {
 	return strings.TrimSpace(string(out)), nil
 }
 
-// Repository returns the URL of the remote "origin". Without this remote, it returns the working copy's path, and
-// outside of a working copy "".
+// Repository returns the URL of the remote "origin". Without this remote, it returns the working copy's path. Outside
+// of a working copy, it returns "".
 func Repository(ctx context.Context) string {
 	top, err := Says(ctx, "rev-parse", "--show-toplevel")
 	if err != nil {

@@ -8,7 +8,8 @@ import (
 	"gitrollout.dev/gitrollout/internal/gittest"
 )
 
-// TestProgram checks the functions with the real git in a clone, in a repository without an origin, and outside of a working copy.
+// TestProgram checks the package's functions with the real git in a clone, in a repository without an origin, and outside of a working
+// copy.
 func TestProgram(t *testing.T) {
 	ctx, repo := t.Context(), gittest.New(t)
 	first := repo.CommitFiles("first", map[string]string{"a/b.yaml": "b: 1\n"})

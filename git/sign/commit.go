@@ -19,7 +19,7 @@ type signed struct {
 }
 
 // split separates a commit into its signature (gpgsig) and the signed content, which excludes all headers gpgsig*. It
-// refuses two signatures, because programs may verify different signatures.
+// refuses two signatures, because another program might verify the other signature.
 func split(commit []byte) (s signed, err error) {
 	head, body, ok := bytes.Cut(commit, []byte("\n\n"))
 	if !ok {

@@ -1,4 +1,3 @@
-// Package sign makes and verifies commits' signatures as git does with gpg.format=ssh and openpgp, without programs,
-// files or a clock. As in git, an SSH key must be valid at the commit's time, and an OpenPGP key at the signature's
-// time.
+// Package sign makes SSH signatures of commits, and verifies SSH and OpenPGP signatures. It uses no programs, files or
+// clock. As in git, an SSH key must be valid at the commit's time, and an OpenPGP key at the signature's time.
 package sign

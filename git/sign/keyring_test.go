@@ -128,8 +128,8 @@ func openPGP(t testing.TB, text string) (public, signature string) {
 	return exported.String(), signed.String()
 }
 
-// FuzzParseKeyring checks that ParseKeyring returns either an error or a keyring. Some inputs are put into an armor
-// here, because most changes of an armored text would make its checksum wrong.
+// FuzzParseKeyring checks that ParseKeyring returns either an error or a keyring. The test armors some inputs, because most changes of an
+// armored text would only make the checksum wrong.
 func FuzzParseKeyring(f *testing.F) {
 	public, signature := openPGP(f, commit)
 	signed := insert(f, commit, signature)

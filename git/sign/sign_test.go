@@ -26,7 +26,6 @@ func keygen(t testing.TB, args ...string) (file, public string) {
 	return file, strings.TrimSpace(string(read(t, file+".pub")))
 }
 
-// sshKeygen runs the real ssh-keygen.
 func sshKeygen(t testing.TB, args ...string) {
 	t.Helper()
 	if out, err := exec.Command("ssh-keygen", args...).CombinedOutput(); err != nil {

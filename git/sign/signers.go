@@ -12,7 +12,7 @@ import (
 	"golang.org/x/crypto/ssh"
 )
 
-// Signatures of files have another namespace, and are refused.
+// In this namespace, git signs commits. ssh-keygen signs files in others, which are refused.
 const namespace = "git"
 
 // Signers is a list of SSH keys in the format allowed_signers (see ssh-keygen(1)), one per line:

@@ -109,7 +109,7 @@ func (s *Signers) check(c signed) (string, error) {
 	return who, nil
 }
 
-// Key is an Ed25519 or RSA key, with which equal content gives equal signatures.
+// Key is an Ed25519 or RSA key. Both give equal signatures for equal content.
 type Key struct{ signer ssh.AlgorithmSigner }
 
 // ErrPassphrase means that the passphrase is missing or wrong.

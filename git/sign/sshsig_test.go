@@ -77,7 +77,7 @@ func TestSignaturesThatDoNotCount(t *testing.T) {
 	}
 }
 
-// TestSignatureOfTheOtherHash checks a commit that also has a SHA-256 signature. git signs the commit without either signature.
+// TestSignatureOfTheOtherHash checks a commit with the headers gpgsig and gpgsig-sha256. The signed content contains neither header.
 func TestSignatureOfTheOtherHash(t *testing.T) {
 	key, public := keygen(t, "-t", "ed25519")
 	signed := string(insert(t, commit, opensshSigns(t, key, "git", commit)))

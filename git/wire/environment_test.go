@@ -10,7 +10,7 @@ import (
 	"gitrollout.dev/gitrollout/internal/compare"
 )
 
-// TestComplete checks the user name and password for each variable, and that two variables with credentials are an error.
+// TestComplete checks the user name and password that Complete reads from each variable. Two variables with credentials are an error.
 func TestComplete(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "secret")
 	if err := os.WriteFile(file, []byte("from a file\n"), 0o600); err != nil {

@@ -12,7 +12,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// Callers test these errors with errors.Is. No error of this package contains a credential.
+// No error of this package contains a credential.
 var (
 	ErrAuth        = errors.New("not authorised") // the server refuses the credentials, or its host key is not accepted
 	ErrUnreachable = rollout.ErrUnreachable
@@ -80,8 +80,8 @@ func saysMoved(reason string) bool {
 	return !strings.Contains(reason, "hook declined") && containsAny(reason, movedTexts...)
 }
 
-// saysRace reports whether another push may have locked the ref. Protected branches answer non-fast-forward to forced
-// pushes.
+// saysRace reports whether another push may have locked the ref. Non-fast-forward does not count, because protected
+// branches answer so to forced pushes.
 func saysRace(reason string) bool {
 	return saysMoved(reason) && !containsAny(strings.ToLower(reason), "non-fast-forward", "fetch first")
 }

@@ -19,7 +19,7 @@ type Parsed[T any] struct {
 	reads int // number of changes
 }
 
-// Read parses changed files. After an error, the previous value stays in use.
+// Read parses all files if one has changed. After an error, the previous value stays in use.
 func (p *Parsed[T]) Read(files []File, parse func(data [][]byte, previous T) (T, error)) (T, error) {
 	data := make([][]byte, len(files))
 	for i, f := range files {

@@ -61,7 +61,7 @@ func (a *GitHubApp) Check() error {
 func (a *GitHubApp) Refresh(ctx context.Context) (username, password string, err error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if a.token == "" || !a.Now().Add(5*time.Minute).Before(a.expires) { // Git operations must end before then
+	if a.token == "" || !a.Now().Add(5*time.Minute).Before(a.expires) { // a Git operation must end before expiry
 		if a.token, a.expires, err = a.ask(ctx); err != nil {
 			return "", "", err
 		}

@@ -16,7 +16,8 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// httpLink implements smart HTTP. With a stored greeting of version 2, a lookup needs one request less.
+// httpLink implements smart HTTP. It stores greetings (info/refs) of version 2, so that a lookup needs one request, not
+// two.
 type httpLink struct {
 	remote  Remote
 	auth    Auth
@@ -176,7 +177,7 @@ func (d drained) Close() error {
 	return d.ReadCloser.Close()
 }
 
-// authorize adds credentials. It hides these in messages, because some servers send them back.
+// authorize adds credentials. It hides credentials in messages, because some servers send credentials back.
 func (l *httpLink) authorize(req *http.Request) (secrets call.Secrets, err error) {
 	if !sameOrigin(req.URL, &url.URL{Scheme: l.remote.scheme, Host: l.remote.host}) {
 		return secrets, nil // after a redirect
@@ -193,7 +194,7 @@ func (l *httpLink) authorize(req *http.Request) (secrets call.Secrets, err error
 	if user != "" || password != "" {
 		req.SetBasicAuth(user, password)
 	}
-	// Some servers take a token as the user name.
+	// Without a password, the user name may be a token.
 	secrets.Hide(cmp.Or(password, user), req.Header.Get("Authorization"))
 	return secrets, nil
 }

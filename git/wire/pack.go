@@ -16,9 +16,9 @@ const (
 	largeBlob = 1 << 20   // files above this size count as large
 	maxLarge  = 128 << 20 // maximum sum of the kept large files of one pack
 	maxOther  = 64 << 20  // maximum of a tree or commit; above, the pack fails
-	maxBases  = 32 << 20  // maximum sum of omitted files in memory, as bases of later deltas
+	maxBases  = 32 << 20  // maximum sum of omitted files that stay in memory as bases of later deltas
 
-	mostBetween = 4 << 20 // maximum of a pack with Question.Between; a larger pack means rewritten history
+	mostBetween = 4 << 20 // compressed, for Question.Between; a larger pack means rewritten history
 )
 
 type bounds struct {
@@ -162,7 +162,8 @@ func (u *unpacking) read(h *packfile.ObjectHeader) ([]byte, error) {
 	return c.data, err
 }
 
-// content collects an object's data. A large object gets memory of the declared length only when much data has arrived.
+// content collects an object's data. A large object gets memory of the declared length only after largeBlob bytes have
+// arrived.
 type content struct {
 	data   []byte
 	length int

@@ -120,7 +120,7 @@ func TestDeltasInAnyOrder(t *testing.T) {
 	}
 }
 
-// TestOmitted checks the ids that Omit gets: the id of a file that is too large, and zero for a too large delta or a delta without base.
+// TestOmitted checks the ids that Omit gets: the id of a too large file, and zero for a delta that is too large or whose base was omitted.
 func TestOmitted(t *testing.T) {
 	fits, large, huge := strings.Repeat("a", maxBlob), strings.Repeat("b", maxBlob+1), strings.Repeat("c", maxBases+1)
 	p := newPack(6).blob(fits).blob(large).delta(aReferenceDelta, hashOf(large), appendingTo(len(large), 10, "small after all"))

@@ -99,7 +99,7 @@ func (c capabilities) only(names ...string) string {
 type advertisement struct {
 	V2   bool // protocol version 2
 	caps capabilities
-	Refs map[string]string // all ids by full ref name; nil in version 2, or if stored
+	Refs map[string]string // all ids by full ref name; nil in version 2, and in a stored greeting
 }
 
 func readAdvertisement(p *pktReader) (*advertisement, error) {
@@ -151,8 +151,8 @@ func (a *advertisement) addRef(text string) error {
 	return nil
 }
 
-// bandReader extracts a side-band stream's data. The first byte is 1 for data, 2 for messages, 3 for fatal errors. On
-// an open connection, go-git's reader would hang after the flush.
+// bandReader extracts a side-band stream's data. A packet's first byte is 1 for data, 2 for messages, 3 for fatal
+// errors. On an open connection, go-git's reader would hang after the flush.
 type bandReader struct {
 	p       *pktReader
 	remarks io.Writer

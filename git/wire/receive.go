@@ -23,10 +23,10 @@ type Command struct {
 
 // Refused is the error of a refused push.
 type Refused struct {
-	Reasons []string // the reason for each failed ref, unless another ref is the reason
+	Reasons []string // the reasons, without refs that failed only because another ref failed
 	Remarks string   // output of hooks
 	Moved   bool     // a ref was not at its command's Old
-	Race    bool     // another push may have held the lock; the ref is still at Old
+	Race    bool     // another push may have locked a ref
 }
 
 func (e *Refused) Error() string {
@@ -37,8 +37,7 @@ func (e *Refused) Error() string {
 	return text
 }
 
-// Push sends commands and a pack, and reads the report. The server moves only refs that are at their Old. An atomic
-// push moves all refs or none.
+// Push sends commands and a pack, and reads the report. The server moves only refs that are at their Old.
 func (s *Session) Push(ctx context.Context, commands []Command, from Store, objects []plumbing.Hash) error {
 	if !s.caps.has("report-status") {
 		return errors.New("the server does not report the outcome of a push (report-status)")
@@ -114,7 +113,7 @@ func (s *Session) report(body io.Reader, commands []Command) error {
 		}
 		return fmt.Errorf("report: %w", unexpected(err))
 	}
-	// If the connection closed now, the server might end its hooks.
+	// If the connection closed now, the server might kill its running hooks.
 	_, _ = io.Copy(io.Discard, r)
 	_, _ = io.Copy(io.Discard, body)
 	outcome := Refused{Remarks: oneLine(remarks.String())}

@@ -139,7 +139,7 @@ func (r Remote) hostPort(port string) string {
 	return net.JoinHostPort(strings.Trim(r.host, "[]"), port)
 }
 
-// If a password contains a slash, net/url reads the text before the slash as a port.
+// userinfo allows a slash in a password. net/url would read the text before the slash as a port.
 var (
 	userinfo = regexp.MustCompile(`(?s)^(.*?://)(?:[^/]*@|[^/@]*:.*@)`)
 	query    = regexp.MustCompile(`\?\S*`)
@@ -154,7 +154,8 @@ func RedactURL(raw string) string {
 }
 
 // Complete sets credentials from variables such as GITROLLOUT_GIT_TOKEN and GITROLLOUT_SSH_PASSPHRASE. By default, a
-// token's user is "x-access-token". For https, only one source may be set: variables, a file, or a GitHub App.
+// token's user is "x-access-token". For https, credentials may have only one source: variables, a file, or a GitHub
+// App.
 func (a *Auth) Complete(env func(string) string, now func() time.Time) error {
 	const token, password, app = "GITROLLOUT_GIT_TOKEN", "GITROLLOUT_GIT_PASSWORD", "GITROLLOUT_GITHUB_APP_ID"
 	set := []string{token, password, token + "_FILE", password + "_FILE", app}
@@ -195,8 +196,8 @@ func (a *Auth) Complete(env func(string) string, now func() time.Time) error {
 	return nil
 }
 
-// Token returns a function that returns the credential for a forge's API, if no other is set: the password for Git or
-// in the URL. If Refresh is set, the function calls Refresh.
+// Token returns a function for the default credential of a forge's API. The function returns Refresh's password.
+// Without Refresh, it returns Password or the password in the URL.
 func (a *Auth) Token(repo string) func(context.Context) (string, error) {
 	if a.Refresh != nil {
 		return func(ctx context.Context) (string, error) {

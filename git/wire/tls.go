@@ -43,7 +43,7 @@ func NewClients(how TLS) (*Clients, error) {
 	return c, err
 }
 
-// Client returns a client that uses the current files. It follows redirects as git does.
+// Client returns a client that uses the current files.
 func (c *Clients) Client() (*http.Client, error) {
 	files := []File{
 		{"CA file", c.how.CAFile}, {"client certificate", c.how.CertFile}, {"client key", c.how.KeyFile},

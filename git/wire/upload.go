@@ -18,7 +18,7 @@ type Refs struct {
 	Head string            // full name of HEAD's branch, or ""
 }
 
-// LookUp returns the refs with the prefixes. Before version 2, the greeting lists all refs.
+// LookUp returns the refs with the prefixes.
 func (s *Session) LookUp(ctx context.Context, prefixes []string) (Refs, error) {
 	s.stats.lookups.Add(1)
 	found := Refs{IDs: map[string]string{}, Head: s.caps["symref-HEAD"]}
@@ -78,7 +78,7 @@ func (s *Session) header(req *pktWriter) {
 }
 
 // Question requests the commits Wants with files, and Depth commits of history. The server omits objects of Haves. If
-// Depth is set, the server assumes that the client has no older commits.
+// Depth is set, the server assumes that the client lacks the ancestors of Haves.
 type Question struct {
 	Wants, Haves []plumbing.Hash
 	Depth        Depth
@@ -89,8 +89,8 @@ type Question struct {
 func (q Question) Between() bool { return q.Depth == Full && len(q.Haves) > 0 }
 
 // Fetch adds the response to a Store, which must have the deltas' bases. With a Depth, Haves are sent as "shallow"
-// lines. Otherwise, after a merge of an old branch, the server would send its history without old files. With
-// "thin-pack", git does not resend the trees of Haves.
+// lines. Without these lines, after a merge of an old branch, the server would send the branch's history without its
+// old files. With "thin-pack", git does not resend the trees of Haves.
 func (s *Session) Fetch(ctx context.Context, into Store, q Question) error {
 	s.stats.fetches.Add(1)
 	body, err := s.exchange(ctx, s.fetchRequest(q))
@@ -161,8 +161,8 @@ func (s *Session) fetchRequest(q Question) []byte {
 	return req.buf
 }
 
-// filter excludes trees (Bare) or files over maxBlob (Shallow). Other questions get no filter, because omitted and
-// known files would look alike.
+// filter excludes trees (Bare) or files over maxBlob (Shallow). Other questions get no filter, because a missing file
+// could be known or too large.
 func (s *Session) filter(q Question) string {
 	switch {
 	case !slices.Contains(strings.Fields(s.caps["fetch"]), "filter"):
@@ -182,8 +182,8 @@ func (s *Session) history(req *pktWriter, q Question) {
 	req.linef("deepen %d\n", q.Depth)
 }
 
-// Common asks a version 2 server which commits it has. The server must have known. The request both wants and has
-// known, so that the server sends no objects.
+// Common returns the ids that a version 2 server has. The server must have the commit `known`. The request names this
+// commit as both want and have, so that the server sends no objects.
 func (s *Session) Common(ctx context.Context, known plumbing.Hash, ids []plumbing.Hash) ([]plumbing.Hash, error) {
 	var req pktWriter
 	req.linef("command=fetch\n")

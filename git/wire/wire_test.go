@@ -19,7 +19,6 @@ import (
 	"gitrollout.dev/gitrollout/internal/compare"
 )
 
-// must ends the test if err is not nil.
 func must(t testing.TB, err error) {
 	t.Helper()
 	if err != nil {
@@ -111,7 +110,7 @@ func TestReports(t *testing.T) {
 	}
 }
 
-// TestFetchReadsAPack checks that Fetch reads the packs in packAnswers: these seeds of FuzzServerAnswers must reach the pack parser.
+// TestFetchReadsAPack checks that Fetch reads the packs in packAnswers. FuzzServerAnswers needs these seeds to reach the pack parser.
 func TestFetchReadsAPack(t *testing.T) {
 	commit, pack := packed(t)
 	for name, answer := range packAnswers(pack) {
