@@ -13,7 +13,7 @@ import (
 	"gitrollout.dev/gitrollout/call"
 )
 
-// answering is a transport to a forge, on which the function returns the response to each request.
+// answering is a fake forge's transport: the function returns the response to each request.
 type answering func(*http.Request) *http.Response
 
 func (f answering) RoundTrip(r *http.Request) (*http.Response, error) { return f(r), nil }

@@ -27,8 +27,8 @@ type api struct {
 	wrote   time.Time
 }
 
-// call sends in as a JSON body, and decodes the response into out. Either may be nil. If a pause is required, the error
-// is a *call.Error with After set.
+// call sends `in` as a JSON body, and decodes the response into `out`. Either may be nil. If the forge requires a
+// pause, the error is a *call.Error with After set.
 func (a *api) call(ctx context.Context, method, path string, in, out any) error {
 	path, query, _ := strings.Cut(path, "?")
 	if wait := a.until.Sub(a.now()); wait > 0 {
@@ -85,7 +85,6 @@ func pages[T any](ctx context.Context, a *api, path, query string) (all []T, err
 }
 
 // heed starts a pause if the rate limit allows no more requests. The header "…Reset" is the pause's end in Unix time.
-// Only GitHub's headers begin with "X-".
 func (a *api) heed(header http.Header) {
 	for _, prefix := range []string{"X-Ratelimit-", "Ratelimit-"} {
 		if header.Get(prefix+"Remaining") != "0" {

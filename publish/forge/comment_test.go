@@ -14,8 +14,8 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// fakeComments serves a pull request's comments as the forges document, oldest first. The first comment cannot be
-// changed, because it belongs to another account.
+// fakeComments serves a pull request's comments, oldest first, as the forges' documentation says. The first comment cannot be changed,
+// because another account wrote it.
 type fakeComments struct {
 	list, one *regexp.Regexp // URL paths
 	edit      string
@@ -74,7 +74,7 @@ func TestComment(t *testing.T) {
 			c.bodies = []string{stranger, "hello"}
 			f.refuse = c.serve(f)
 			o := f.options(tt.path)
-			// Each reading of this clock is a minute after the previous request, so no request waits for the forge's minimum interval.
+			// The clock advances by a minute with each request, so no request waits for the forge's minimum interval.
 			o.Now = func() time.Time { return time.Now().Add(time.Duration(f.requests) * time.Minute) }
 			for i := range 10 {
 				must(t, Comment(t.Context(), o, rollout.Forge{Type: tt.forge}, 7, mark, fmt.Sprint(mark, "\nrun ", i)))

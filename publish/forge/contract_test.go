@@ -12,7 +12,8 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// bench is a forge with a repository, for the cases in contract. GitHub and GitLab are fakes as they document their APIs. Gitea is real.
+// bench is a forge with a repository, for the cases in contract. GitHub and GitLab are fakes that follow the documented APIs. Gitea is a
+// real server.
 type bench interface {
 	push(branch, content string) (commit string) // moves the branch to a new commit on top of main
 	drop(branch string)                          // deletes the branch, as a push by gitrollout does
@@ -164,7 +165,7 @@ const (
 	revertBranch  = "gitrollout/revert/prod/shop"
 )
 
-// paused returns the update about a release of a commit, which waits at the gate of a step.
+// paused returns the update about a commit's release that waits at the gate of a step.
 func paused(commit string, gate int, proposals ...rollout.Proposal) rollout.ForgeUpdate {
 	w := rollout.Workload{Namespace: "shop", Name: "web"}
 	pr := rollout.Progress{Workload: w, Step: gate, Of: 4, Name: "pause", Weight: 20, Entered: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)}

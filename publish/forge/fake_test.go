@@ -16,7 +16,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// fake is a forge in memory. It has the common parts of GitHub and GitLab. Their paths, headers, fields and status codes are in
+// fake is a forge in memory. It has the common parts of GitHub and GitLab. Each forge's paths, headers, fields and status codes are in
 // fake_github_test.go and fake_gitlab_test.go. A request that differs from the documentation fails the test.
 type fake struct {
 	t      *testing.T
@@ -30,7 +30,7 @@ type fake struct {
 	users    map[string]int64
 	writes   int
 	requests int
-	refuse   func(w http.ResponseWriter, r *http.Request) bool // responds and returns true, or returns false, so that the fake responds
+	refuse   func(w http.ResponseWriter, r *http.Request) bool // returns true if it has responded; otherwise the fake responds
 }
 
 type fakePull struct {
@@ -243,5 +243,5 @@ func (f *fake) refuseWith(times int, header map[string]string, code int, body st
 	}
 }
 
-// soon returns a time after now in Unix seconds, as in the forges' headers.
+// soon returns a future time in Unix seconds, as in the forges' headers.
 func soon(in time.Duration) string { return fmt.Sprint(time.Now().Add(in).Unix()) }

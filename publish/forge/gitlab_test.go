@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// TestForksOfGitLab checks that merge requests from forks are ignored, even if the fork's branch is named like a proposal.
+// TestForksOfGitLab checks that merge requests from forks are ignored, even if the fork's branch has a proposal's name.
 func TestForksOfGitLab(t *testing.T) {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Query().Get("source_branch") == "theirs" {

@@ -19,7 +19,7 @@ import (
 	"gitrollout.dev/gitrollout/call"
 )
 
-// Hook serves webhooks. It calls Pushed if the secret is right and the push is to Branch. Responses:
+// Hook serves a forge's webhooks. Responses:
 //
 //	200  ignored: the push is to another branch, or to a tag
 //	202  accepted; Pushed is called only for a push to Branch
@@ -43,7 +43,7 @@ type Hook struct {
 // HookPath is a Hook's URL path.
 const HookPath = "/webhook"
 
-// A signature covers the whole body, so Hook reads whole bodies, but only a few at a time.
+// A signature covers the whole body, so Hook must keep whole bodies in memory.
 const (
 	maxHook    = 8 << 20
 	maxReading = 8
@@ -117,7 +117,7 @@ func (h *Hook) answer(w http.ResponseWriter, r *http.Request) (status int, text 
 		return http.StatusUnauthorized, ""
 	}
 	switch event, ok := parseEvent(r.Header.Get("Content-Type"), body); {
-	case !ok: // a ping, or another event without a repository
+	case !ok: // a ping, or another event that names no repository
 	case !h.isOurs(event):
 		return http.StatusForbidden, ""
 	case !h.isPush(r.Header):

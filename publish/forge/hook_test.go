@@ -120,7 +120,7 @@ func TestHookSecret(t *testing.T) {
 	compare.CheckNamed(t, "a whsec_ secret, which is base64 of its key,", key, signingKey("whsec_"+base64.StdEncoding.EncodeToString(key)))
 }
 
-// TestAsk checks whether a Hook accepts the webhook of Ask and calls Pushed.
+// TestAsk checks whether a Hook accepts the webhook that Ask sends, and whether it then calls Pushed.
 func TestAsk(t *testing.T) {
 	ours := Hook{Secret: hookSecret, Remote: "https://git.example/acme/deploy.git", Branch: "main", Now: time.Now}
 	for name, c := range map[string]struct {

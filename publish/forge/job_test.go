@@ -39,7 +39,8 @@ func TestPullOfAJob(t *testing.T) {
 	}
 }
 
-// TestForgeOfAJob checks that RepositoryOf finds the repository in the variables of each forge's jobs. Outside of jobs, it is zero.
+// TestForgeOfAJob checks that RepositoryOf finds the repository in the variables of each forge's jobs. Outside of jobs, RepositoryOf
+// returns a zero Forge.
 func TestForgeOfAJob(t *testing.T) {
 	gitHub := map[string]string{"GITHUB_SERVER_URL": "https://git.example.com/", "GITHUB_REPOSITORY": "acme/deploy"}
 	gitea := map[string]string{"GITEA_ACTIONS": "true", "GITHUB_SERVER_URL": "https://git.example.com", "GITHUB_REPOSITORY": "acme/deploy"}

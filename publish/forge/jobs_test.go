@@ -68,8 +68,8 @@ func onMoody(t *testing.T, m *moody, story func(w *Worker, problems *[]string)) 
 	})
 }
 
-// pass lets time pass, and waits until the worker is idle. The lock orders the test's earlier reads before the worker's
-// next writes. synctest.Wait orders these writes before the test's next reads.
+// pass lets time pass, and waits until the worker is idle. For the race detector, the lock orders the test's earlier reads before the
+// worker's next writes. synctest.Wait orders these writes before the test's next reads.
 func pass(w *Worker, d time.Duration) {
 	w.mu.Lock()
 	w.mu.Unlock() //nolint:staticcheck // nothing is guarded but the order
@@ -163,8 +163,8 @@ func TestANewerOrderWaitsAsLong(t *testing.T) {
 	})
 }
 
-// TestTheSecondLookIsAtTheNewest checks the second update of a pull request. Its branch was deleted, created again, and
-// then moved. The second update must use the branch's newest commit.
+// TestTheSecondLookIsAtTheNewest checks the second update of a pull request whose branch was deleted, created again, and moved. The update
+// must use the branch's newest commit.
 func TestTheSecondLookIsAtTheNewest(t *testing.T) {
 	m := &moody{}
 	onMoody(t, m, func(w *Worker, _ *[]string) {

@@ -49,8 +49,8 @@ func (w *Worker) proposal(t rollout.ForgeUpdate, p rollout.Proposal) func(contex
 	}
 }
 
-// lookAgain queues another update after Settle if a branch was removed and created again. Gitea may handle the removal
-// late, and close the new pull request.
+// lookAgain repeats an order after Settle if the branch was removed shortly before. Gitea may handle the removal late,
+// and close the new pull request.
 func (w *Worker) lookAgain(t rollout.ForgeUpdate, p rollout.Proposal) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -40,7 +40,7 @@ func (t table) names() string {
 	return strings.Join(all[:len(all)-1], ", ") + " or " + all[len(all)-1]
 }
 
-// host is a forge's API for one repository. It ignores pull requests from forks. Errors are *call.Errors.
+// host is a forge's API for one repository. It ignores pull requests from forks. A forge's refusal is a *call.Error.
 type host interface {
 	pullAPI
 	announcer
@@ -49,15 +49,15 @@ type host interface {
 }
 
 type pullAPI interface {
-	// find returns a branch's open pull request or, without one, the newest.
+	// find returns a branch's open pull request, or else the newest closed one.
 	find(ctx context.Context, branch string) (p pull, found bool, err error)
 	open(ctx context.Context) ([]pull, error)
 	create(ctx context.Context, branch string, t text) (pull, error)
-	// edit changes the text.
+	// edit changes the text. If closed is true, it closes the pull request.
 	edit(ctx context.Context, p pull, t text, closed bool) error
 }
 
-// announcer returns an error if the forge does not know a name.
+// announcer returns an error for an unknown reviewer. It creates unknown labels.
 type announcer interface {
 	ask(ctx context.Context, p pull, reviewers []string) error
 	label(ctx context.Context, p pull, labels []string) error

@@ -14,7 +14,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// paper is a forge that keeps its pull requests in memory. To support a forge, a row in the table is enough.
+// paper is a forge that keeps its pull requests in memory. A row in forges is enough to support it.
 type paper struct {
 	pulls []pull
 	marks map[string]status

@@ -20,7 +20,7 @@ type proposed struct {
 	rollout.Proposal
 	Cluster  string
 	File     string // the promotion file
-	Past, Of int    // number of the step that waits, from 1; number of steps
+	Past, Of int    // Past: number of the waiting step, from 1; Of: number of steps
 }
 
 // describe returns a proposal's title and body. It quotes other authors' texts as code, without mentions or formatting.

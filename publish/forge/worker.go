@@ -45,7 +45,7 @@ type Worker struct {
 	order   []string             // of jobs, oldest first
 	exists  map[string]bool      // by branch of a proposal
 	newest  map[string]string    // newest commit, by branch of a proposal
-	removed map[string]time.Time // last removal by this process, by branch
+	removed map[string]time.Time // by branch: this process's last removal
 	busy    bool
 	wake    chan struct{}
 	idle    *sync.Cond
@@ -172,7 +172,7 @@ func (w *Worker) Run(ctx context.Context) {
 	}
 }
 
-// next returns the oldest due order, and sets busy. If none is due, it returns the wait for the next.
+// next returns the oldest due order, and sets busy. If no order is due, it returns the time until one is.
 func (w *Worker) next() (key string, j *job, wait time.Duration) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -240,7 +240,8 @@ func (o Options) reach(config rollout.Forge) (target, *api, error) {
 // unusable is an error that lasts until the configuration changes.
 type unusable struct{ error }
 
-// maxTries limits the tries of an order. Without access, an order is tried longer, because a user may grant it.
+// maxTries limits the refusals of an order. Refusals for lack of access are not limited, because a user may grant
+// access.
 const maxTries = 5
 
 func (w *Worker) done(ctx context.Context, key string, j *job, err error) {
@@ -290,7 +291,7 @@ func (w *Worker) done(ctx context.Context, key string, j *job, err error) {
 	j.after = now.Add(w.Spread(call.Backoff(j.tries)))
 }
 
-// report logs each error once, and logs it again after a success.
+// report logs each error once, until a retry of an order succeeds.
 func (w *Worker) report(err error) {
 	if text := err.Error(); !w.reported[text] {
 		w.reported[text] = true
@@ -298,7 +299,7 @@ func (w *Worker) report(err error) {
 	}
 }
 
-// Flush waits until each due order was tried once, or until the context ends.
+// Flush waits until no order is due, or until the context ends.
 func (w *Worker) Flush(ctx context.Context) {
 	stop := context.AfterFunc(ctx, func() {
 		w.mu.Lock()

@@ -154,7 +154,7 @@ func TestOneOrderBlocksNoOther(t *testing.T) {
 	}
 }
 
-// TestWrongToken checks that a wrong token is reported, and that the report does not contain it. Neither Show nor Flush may hang.
+// TestWrongToken checks that a wrong token is reported, and that the report does not contain the token. Neither Show nor Flush may hang.
 func TestWrongToken(t *testing.T) {
 	r := newRig(t, newGitHubBench)
 	r.options.Token = tokenOf("a-wrong-token")
@@ -277,8 +277,8 @@ func newAPI(base string, now func() time.Time) *api {
 	return &api{client: call.Clients(), base: base, token: token, header: gitLab.header, now: now}
 }
 
-// TestForgeClosesTheSuccessor checks a forge that handles the removal of a branch late. The branch was created again,
-// and the forge closes its new pull request. The worker must open another one.
+// TestForgeClosesTheSuccessor checks a forge that handles a branch's removal late. When the branch exists again, the forge closes the
+// branch's new pull request, and the worker must open another one.
 func TestForgeClosesTheSuccessor(t *testing.T) {
 	r := newRig(t, newGitHubBench)
 	f := r.fake()
@@ -307,7 +307,7 @@ func TestForgeClosesTheSuccessor(t *testing.T) {
 		t.Errorf("it stays closed: %v", r.list())
 	}
 	r.worker.mu.Lock()
-	r.worker.removed[promoteBranch] = r.worker.removed[promoteBranch].Add(-4 * r.worker.Settle) // as if the removal were too long ago
+	r.worker.removed[promoteBranch] = r.worker.removed[promoteBranch].Add(-4 * r.worker.Settle) // this late, only a user closes it
 	r.worker.mu.Unlock()
 	f.close(third)
 	r.show(paused(release, 2, promotes(commit)))

@@ -76,7 +76,7 @@ func (c *appCollector) Collect(out chan<- prometheus.Metric) {
 	}
 }
 
-// Tell counts the changes in a report. An app's first report is compared with its Before.
+// Tell counts the changes in a report. For an app's first report, Tell compares with Before.
 func (m *Metrics) Tell(r report.Report) {
 	for _, a := range r.Apps {
 		m.look(a)

@@ -1,3 +1,3 @@
-// Package metrics counts events of releases, of the reconcile loop and of Git. It compares the states before and after
-// each pass, so that no event is counted twice after a restart.
+// Package metrics counts events of releases, of the reconcile loop and of Git. It compares the recorded states before
+// and after each pass, so a restarted process counts no event again.
 package metrics

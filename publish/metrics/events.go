@@ -29,7 +29,8 @@ const (
 	OnRevert    On = "revert"    // revert Git to the stable version after a rejection
 )
 
-// Wait has the user's action for which an app waits, and the start of the wait. Without such a wait, it is zero.
+// Wait has the user's action for which an app waits, and the start of the wait. If the app waits for no user, Wait is
+// zero.
 type Wait struct {
 	On    On
 	Since time.Time
@@ -51,7 +52,7 @@ func WaitOf(in strategies.Input) Wait {
 	return Wait{}
 }
 
-// Change has the effects of a transition. A duration is set only if its period ends with the transition.
+// Change has the effects of a transition. A duration is set only if the transition ends the measured period.
 type Change struct {
 	Phase    rollout.Phase // "" if no transition was recorded
 	Started  bool
@@ -103,7 +104,7 @@ func outcome(before, after rollout.State, asked rollout.Hash) Outcome {
 	case ended && after.Stable != nil && after.Stable.Hash == was.Hash:
 		return Promoted
 	}
-	// The rejection is new, because the start of a release removes an earlier rejection of its version.
+	// The rejection is of this release, because the release's start removed earlier rejections of its version.
 	if _, ok := after.IsRejected(was.Hash); ok {
 		return Rejected
 	}

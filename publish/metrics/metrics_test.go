@@ -122,7 +122,7 @@ func TestSeriesBeginAtZero(t *testing.T) {
 	}
 }
 
-// TestWayBack checks the metrics of a rejected release and of its rollback. It also checks the outcome of a release that Git reverts.
+// TestWayBack checks the metrics of a rejected release and of its rollback. It also checks the outcome of a release that a commit reverts.
 func TestWayBack(t *testing.T) {
 	inFlight := with(flying(), func(s *rollout.State) {
 		s.Analyses = []rollout.AnalysisRun{{Name: "a", Started: noon, Phase: rollout.AnalysisRunning}}
@@ -147,7 +147,7 @@ func TestWayBack(t *testing.T) {
 	wants(t, served(t, m), `gitrollout_releases_total{app="shop",outcome="reverted"} 1`)
 }
 
-// TestBreakGlass checks that the rollback by a user's annotation is counted once, when it is applied and before Git has its record.
+// TestBreakGlass checks that a rollback by a user's annotation is counted once: when gitrollout applies it, before Git records it.
 func TestBreakGlass(t *testing.T) {
 	b := rollout.BreakGlass{Release: fresh, Serial: 1, By: "ann", Reason: "v2 burns", At: noon}
 	rollback := func(reason string, happened bool) report.App {
@@ -170,7 +170,7 @@ func TestBreakGlass(t *testing.T) {
 	lacks(t, served(t, m), "break_glass_total{")
 }
 
-// TestFirstPassAfterStart checks that a transition is counted even if its pass is the first pass with the app.
+// TestFirstPassAfterStart checks that a transition is counted even if it happens in the first pass with the app.
 func TestFirstPassAfterStart(t *testing.T) {
 	m := newTest(t)
 	tell(m, look(atRest(), flying()))

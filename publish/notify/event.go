@@ -9,7 +9,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// Links returns the URLs of a forge's pages. If the forge has no such pages, the function is nil.
+// Links has functions for the URLs of a forge's pages. Without such pages, a function is nil.
 type Links struct {
 	Commit func(id string) string
 	Branch func(name string) string
@@ -191,7 +191,7 @@ func Kinds(before, after rollout.State) []rollout.EventKind {
 	b, a := before.Held, after.Held
 	isNew := a != nil && (b == nil || b.Reason != a.Reason || b.Message != a.Message)
 	is[rollout.EventHeld] = isNew && !a.Waits()
-	// Many apps wait for a cohort or stage, so such a wait is an event only if the app needs a user.
+	// Many apps wait for a cohort or stage, so these waits are no events.
 	is[rollout.EventWaiting] = a.Waits() && !a.Is(rollout.HeldCohort, rollout.HeldStage) &&
 		(!b.Waits() || b.Commit != a.Commit)
 	is[rollout.EventDegraded] = before.Unhealthy == "" && after.Unhealthy != ""
@@ -245,8 +245,8 @@ func analysisKinds(is map[rollout.EventKind]bool, before, after rollout.State) {
 
 const unhealthy = "unhealthy"
 
-// troubles returns the ids of at most three problems. The release's problem is first, and has the same id from the
-// stall until users revert.
+// troubles returns the ids of at most three problems. The release's problem is first. It keeps its id from the stall
+// until users revert the release in Git.
 func troubles(prefix string, s rollout.State) (all []string) {
 	switch {
 	case s.Phase == rollout.Degraded && len(s.Rejected) > 0:

@@ -25,7 +25,7 @@ func release(hash string) *rollout.Release {
 		Subject: "Cheaper", Since: start}
 }
 
-// atStep returns the state of a release of v2 at a step. opened is the author of its promotion, or "" for none.
+// atStep returns the state of a release of v2 at a step. opened is the author of the release's promotion, or "" without a promotion.
 func atStep(phase rollout.Phase, step int, opened string) rollout.State {
 	names := []string{"setWeight 20", "pause", "setWeight 60", "promote"}
 	return rollout.State{App: "shop", Phase: phase, Stable: release("v1"), Release: release("v2"),
@@ -153,8 +153,8 @@ func recorded(before, after rollout.State) rollout.StateCommit {
 	return rollout.StateCommit{ID: "id", When: start, Apps: []rollout.RecordedApp{{App: "shop", Before: before, After: after}}}
 }
 
-// TestEqualStatesAreNoNews checks that a transition between equal states has no event. Any other transition's events
-// must have a title and an outcome.
+// TestEqualStatesAreNoNews checks that a transition between equal states has no event. Any other transition's events must have a title and
+// an outcome.
 func TestEqualStatesAreNoNews(t *testing.T) {
 	for i, before := range states() {
 		compare.CheckNamed(t, fmt.Sprintf("state %d and itself", i), "[]", fmt.Sprint(notify.Kinds(before, before)))
@@ -168,7 +168,8 @@ func TestEqualStatesAreNoNews(t *testing.T) {
 	}
 }
 
-// TestTroubleEndsOnce checks random sequences of states. Each problem that an event began and no event ended must be in the newest state.
+// TestTroubleEndsOnce checks random sequences of states. If an event began a problem and no later event ended it, the newest state must
+// have the problem.
 func TestTroubleEndsOnce(t *testing.T) {
 	all := states()
 	for seed := range uint64(200) {

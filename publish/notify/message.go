@@ -14,14 +14,14 @@ import (
 type Message struct {
 	rollout.Event
 	Facts []Fact
-	Ends  bool // the message only ends a problem, and the receiver did not select this event
+	Ends  bool // the receiver did not select the event, but the event ends a problem
 }
 
 // Profile has the defaults of a service.
 type Profile struct {
 	Defaults []rollout.EventKind // for receivers that select none
-	Resolves bool                // a problem lasts until a message resolves the problem
-	Dedups   bool                // the service or its reader recognizes a repeated message by its key
+	Resolves bool                // the service shows a problem until a message resolves it
+	Dedups   bool                // the recipient recognizes a repeated message by its key
 }
 
 // Fact has a name and a value.
@@ -63,7 +63,7 @@ func MessageFor(r rollout.Receiver, profile Profile, e rollout.Event) (m Message
 	return m, true, err
 }
 
-// bounded limits a template's output, because it could use all memory.
+// bounded limits a template's output, which could use all memory.
 type bounded struct{ b *strings.Builder }
 
 func (w *bounded) Write(p []byte) (int, error) {
@@ -132,8 +132,8 @@ type Backlog struct {
 	Err     error
 }
 
-// Pending returns messages about the commits after the cursor, oldest first. Messages up to claimed are marked as
-// repeats, because a killed process may have sent them.
+// Pending returns messages about the commits after the cursor, oldest first. Messages about commits up to claimed are
+// marked as repeats, because a killed process may have sent these messages.
 func Pending(cluster string, r rollout.Receiver, profile Profile, at rollout.Cursor, claimed string,
 	line []rollout.StateCommit, links Links, now time.Time) (b Backlog) {
 	repeats := slices.IndexFunc(line, func(c rollout.StateCommit) bool { return c.ID == claimed })

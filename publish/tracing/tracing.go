@@ -107,8 +107,7 @@ func variable(name string) string {
 }
 
 // newExporter reads the variables ENDPOINT, HEADERS, TIMEOUT (milliseconds; default 10000), CERTIFICATE,
-// CLIENT_CERTIFICATE and CLIENT_KEY of https://opentelemetry.io/docs/specs/otel/protocol/exporter/. Errors name the
-// variable.
+// CLIENT_CERTIFICATE and CLIENT_KEY of https://opentelemetry.io/docs/specs/otel/protocol/exporter/.
 func newExporter() (*exporter, error) {
 	e := &exporter{timeout: 10 * time.Second}
 	client, err := httpClient()

@@ -8,7 +8,7 @@ import (
 	"gitrollout.dev/gitrollout/publish/notify"
 )
 
-// alertLasts is the duration of an unresolved alert. Without endsAt, it would be 5 minutes.
+// alertLasts is the duration of an unresolved alert. Alertmanager's default is 5 minutes.
 const alertLasts = 30 * 24 * time.Hour
 
 func sendAlertmanager(ctx context.Context, s *session, m notify.Message) error {

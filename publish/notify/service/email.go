@@ -16,7 +16,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// sendEmail sends one message to all recipients. The Message-ID depends only on the event, so servers may drop repeats.
+// sendEmail sends one message to all recipients. A repeat has the same Message-ID, so servers may drop it.
 func sendEmail(ctx context.Context, s *session, m notify.Message) error {
 	msg, errMsg := email(s, m)
 	client, errClient := mailClient(s)

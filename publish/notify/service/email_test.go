@@ -221,7 +221,7 @@ func TestEmail(t *testing.T) {
 	}
 }
 
-// TestMailPorts checks the port: 587 by default, 465 with TLS, 25 without TLS, or the configured one.
+// TestMailPorts checks the port: 587 by default, 465 with TLS, 25 without TLS, or the configured port.
 func TestMailPorts(t *testing.T) {
 	for _, c := range []struct{ tls, port, want string }{
 		{"", "", "mail.test:587"}, {"starttls", "", "mail.test:587"}, {"tls", "", "mail.test:465"}, {"none", "", "mail.test:25"},

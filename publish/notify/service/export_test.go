@@ -21,7 +21,7 @@ func WithPigeon(p notify.Profile) rows {
 	return known
 }
 
-// sendPigeon sends to a service that exists only in a test. This function and a row in the table suffice to support the service.
+// sendPigeon sends to a service that exists only in a test. A service needs only such a function and a row in the table.
 func sendPigeon(ctx context.Context, s *session, m notify.Message) error {
 	_, err := s.post(ctx, s.base("")+"/loft", http.Header{"X-Ring": {s.values["token"]}}, object{"note": m.Title})
 	return err
@@ -32,7 +32,7 @@ func (t rows) Send(ctx context.Context, d Deps, r rollout.Receiver, m notify.Mes
 	return t.send(ctx, d, r, m)
 }
 
-// Object is a JSON object of a service's message.
+// Object is a JSON object in a service's message.
 type Object = object
 
 var (

@@ -37,13 +37,13 @@ func must(t testing.TB, err error) {
 	}
 }
 
-// send sends an event to a receiver whose service is the test server with the URL server.
+// send sends an event to a receiver at the test server with the URL server.
 func send(t *testing.T, server string, r rollout.Receiver, e rollout.Event) error {
 	t.Helper()
 	return service.Send(t.Context(), deps(server), r, messageFor(t, r, e))
 }
 
-// failureOf returns err as a Failure. If the text of err contains a credential, it fails the test.
+// failureOf returns err as a Failure. It fails the test if the text of err contains a credential.
 func failureOf(t *testing.T, err error) *service.Failure {
 	t.Helper()
 	var failed *service.Failure
@@ -54,7 +54,7 @@ func failureOf(t *testing.T, err error) *service.Failure {
 	return failed
 }
 
-// recording returns a server that responds with code. It adds the Authorization header and the body of each request to taken.
+// recording returns a server that responds with code. The server adds the Authorization header and the body of each request to taken.
 func recording(t *testing.T, code int) (url string, taken *[]string) {
 	t.Helper()
 	taken = new([]string)
@@ -137,7 +137,7 @@ var contracts = map[string]contract{
 		required: []string{"text", "tags", "time"}, status: 200, answer: `{"id":1}`},
 }
 
-// serve returns a server that fails the test if a request violates the contract. It appends each request to taken.
+// serve returns a server that fails the test if a request violates the contract. The server appends each request to taken.
 func (c contract) serve(t *testing.T, taken *[]request) *httptest.Server {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		data, err := io.ReadAll(r.Body)
@@ -198,7 +198,7 @@ func env(server string) func(string) string {
 	}
 }
 
-// receiverOf returns a receiver for a service in contracts. The server is the service's address.
+// receiverOf returns a receiver for a service in contracts. server is the service's URL.
 func receiverOf(name, server string) rollout.Receiver {
 	r := rollout.Receiver{Name: "team", Service: strings.TrimSuffix(name, "Token"), Settings: map[string]string{},
 		Lists: map[string][]string{}, Credentials: map[string]rollout.Credential{}}
@@ -269,7 +269,7 @@ func TestContracts(t *testing.T) {
 	}
 }
 
-// TestMessagesThatSayLittle checks that a message with only a title is sent without empty fields, because services refuse null.
+// TestMessagesThatSayLittle checks that a message with only a title is sent without empty fields, because services refuse the value null.
 func TestMessagesThatSayLittle(t *testing.T) {
 	for name, c := range contracts {
 		t.Run(name, func(t *testing.T) {
@@ -337,7 +337,7 @@ func TestResolveFails(t *testing.T) {
 	}
 }
 
-// TestEndsAlone checks messages that only end a problem or have no problem. They open no incident.
+// TestEndsAlone checks that a message opens no incident if it begins no problem.
 func TestEndsAlone(t *testing.T) {
 	for _, s := range []string{"pagerDuty", "opsgenie", "alertmanager"} {
 		for name, c := range map[string]struct {

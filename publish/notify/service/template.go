@@ -59,7 +59,7 @@ func templated(r rollout.Receiver, m notify.Message) (body object, err error) {
 	return body, nil
 }
 
-// card is the templates' data. The templates omit empty texts, because services refuse null.
+// card is the templates' data. The templates omit empty values that a service refuses.
 type card struct {
 	App, Cluster, Title, Text, Release, CommitURL, Proposal, ProposalURL, Kind, Trouble text
 
@@ -73,7 +73,7 @@ type card struct {
 
 type fact struct{ Name, Value text }
 
-// text is a template's text. It is printed in quotes, so that it cannot add fields.
+// text is a template's text. It is printed in quotes, so that its content cannot add YAML fields.
 type text string
 
 func (t text) String() string { return strconv.QuoteToASCII(strings.ToValidUTF8(string(t), "\ufffd")) }

@@ -33,7 +33,7 @@ func TestKnownIsBounded(t *testing.T) {
 	}
 }
 
-// TestLineIsReadWhereItIsNotKnown checks that line reads Git only if this process does not know all the commits.
+// TestLineIsReadWhereItIsNotKnown checks that line reads Git only if this process does not know all the requested state commits.
 func TestLineIsReadWhereItIsNotKnown(t *testing.T) {
 	broken := errors.New("no connection")
 	for name, c := range map[string]struct {

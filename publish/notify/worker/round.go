@@ -12,7 +12,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// maxLag limits how many commits a recorded cursor lags if no message is due, because a new process reads these
+// maxLag limits the commits between a recorded cursor and the head if no message is due. A new process must read these
 // commits.
 const maxLag = 100
 
@@ -93,7 +93,8 @@ func clone(n *rollout.Notified) *rollout.Notified {
 	return &c
 }
 
-// plan claims due messages. It runs again after a conflict, so of w it changes only foreign, since and reported.
+// plan claims due messages. After a conflict, plan runs again, so plan changes no fields of w except foreign, since and
+// reported.
 func (w *Worker) plan(ctx context.Context, v view, n *rollout.Notified, now time.Time) (plan, error) {
 	p := plan{wait: time.Hour}
 	if left := w.busy(n, now); left > 0 {
@@ -169,8 +170,8 @@ func (w *Worker) sign(n *rollout.Notified) {
 
 // busy returns how long to wait for the claim of another process. This machine's clock measures the lease.
 func (w *Worker) busy(n *rollout.Notified, now time.Time) time.Duration {
-	// After ten minutes, the claim's process is dead, even if clocks differ. "gitrollout once" ends too early to wait
-	// for the lease.
+	// After ten minutes, the claim's process is dead, even if clocks differ. "gitrollout once" needs this rule, because
+	// it ends before a lease.
 	isOld := !n.Since.IsZero() && now.Sub(n.Since) > 10*time.Minute
 	if n.By == "" || n.By == w.ID || isOld {
 		w.foreign = ""
@@ -229,7 +230,7 @@ type sent struct {
 	after   time.Duration
 }
 
-// send stops when a message needs a retry, or the time is over.
+// send stops when a message needs a retry, or claimTime is over.
 func (w *Worker) send(ctx context.Context, t task) (s sent) {
 	ctx, cancel := context.WithTimeout(ctx, claimTime)
 	defer cancel()

@@ -24,8 +24,8 @@ var ErrGone = errors.New("is not among the last commits of the state branch")
 type Options struct {
 	ID      string // unique among processes
 	Cluster string
-	// Update edits the record with change. After a conflict, it calls change again. After an error or without an edit,
-	// it writes nothing.
+	// Update edits the record with change. After a conflict, it calls change again. If change fails or edits nothing,
+	// Update writes nothing.
 	Update func(ctx context.Context, now time.Time, change func(*rollout.Notified) error) error
 	// History lists the state commits up to upTo, oldest first. If after is not "", it lists only newer commits.
 	History   func(ctx context.Context, after, upTo string) ([]rollout.StateCommit, error)
@@ -35,7 +35,7 @@ type Options struct {
 	Now       func() time.Time
 	// Spread lengthens the pause before a retry (adapters.Spread).
 	Spread func(time.Duration) time.Duration
-	// Log gets a problem or, if problem is nil, completed work. A lasting problem is logged once.
+	// Log gets a problem or, if problem is nil, completed work.
 	Log func(problem error, done string)
 }
 
@@ -54,7 +54,7 @@ type Worker struct {
 	base   map[string]string // head of the state branch when a receiver was first seen
 	known  []rollout.StateCommit
 	asked  int
-	served int // asked, at the start of the last complete round
+	served int // value of asked at the start of the last complete round
 
 	// Only Run's goroutine uses the fields below.
 	record    *rollout.Notified         // nil before the first read
@@ -62,7 +62,7 @@ type Worker struct {
 	retries   map[string]retry
 	trouble   retry             // retry of the record after a failure
 	foreign   string            // another process's claim, or ""
-	since     time.Time         // time of the last change of foreign
+	since     time.Time         // when foreign changed last
 	reported  map[string]string // by receiver, "template of" a receiver, or "" for the record
 }
 

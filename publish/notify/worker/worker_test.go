@@ -292,7 +292,7 @@ var stories = map[string]func(t *testing.T){
 		end(true)
 		w.wantInbox(map[string][]string{"a": {"01/a", "01/c", "01/d"}})
 	},
-	// The record is written if a cursor lags more than 100 commits behind.
+	// The record is written if a receiver's cursor is more than 100 commits behind the head.
 	"receivers without messages are recorded along with others": func(t *testing.T) {
 		quiet := chat("quiet")
 		quiet.Apps = []string{"none"}
@@ -475,8 +475,8 @@ func TestNobodyIsTold(t *testing.T) {
 	w.Flush(ended) // must not wait, because no receiver is configured
 }
 
-// TestTakenOverMeanwhile checks a process that has sent messages, but could not record them as sent. After another
-// process has taken over, it must never overwrite the other process's record, not even at its end.
+// TestTakenOverMeanwhile checks a process that has sent messages, but could not record them as sent. After a second process has taken over,
+// the first process must never overwrite the second process's record, not even at shutdown.
 func TestTakenOverMeanwhile(t *testing.T) {
 	for name, ends := range map[string]bool{"it goes on": false, "it ends": true} {
 		t.Run(name, func(t *testing.T) {
