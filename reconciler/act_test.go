@@ -88,8 +88,8 @@ func TestRetreatGoesOnWithoutGit(t *testing.T) {
 	w.want(rollout.Paused, 0)
 }
 
-// TestBrokenPodsGoWithoutGit checks that the rollback of a StatefulSet completes although no push succeeds and its new pod never becomes
-// ready. The StatefulSet controller replaces no such pod, so the reconciler deletes the pod.
+// TestBrokenPodsGoWithoutGit checks that the rollback of a StatefulSet completes although no push succeeds and the new pod never becomes
+// ready. The StatefulSet controller does not replace an unready pod, so the reconciler deletes the pod.
 func TestBrokenPodsGoWithoutGit(t *testing.T) {
 	of := func(v string) map[string]string {
 		set := strings.NewReplacer("kind: Deployment", "kind: StatefulSet", "  replicas: 4", "  serviceName: shop\n  replicas: 4")
@@ -162,9 +162,8 @@ func TestRefusedRecordIsReported(t *testing.T) {
 	}
 }
 
-// TestRefusedDeletionIsOnRecord checks that the recorded state has the error of a refused deletion until the API server
-// accepts the deletion. The inventory lists the object while it exists. One case removes an object from Git, the other
-// the whole app.
+// TestRefusedDeletionIsOnRecord checks that the recorded state has the error of a refused deletion until the API server accepts the
+// deletion. The inventory lists the object while it exists. The cases remove an object or the whole app from Git.
 func TestRefusedDeletionIsOnRecord(t *testing.T) {
 	for name, files := range map[string]map[string]string{"an object leaves": withoutConfigMap, "the app leaves": withoutShop} {
 		t.Run(name, func(t *testing.T) {
@@ -275,8 +274,8 @@ func (unreadable) Lookup(string) (rollout.Entry, bool, error) {
 	return rollout.Entry{}, false, errors.New("no route")
 }
 
-// TestWhatARefusedCommitChanges checks which commits without a trusted signature hold an app: commits that change the
-// app or its promotion file. The removal of the promotion file counts, because it would shut the release's gate again.
+// TestWhatARefusedCommitChanges checks which commits without a trusted signature hold an app: commits that change the app or its promotion
+// file. The removal of the promotion file also holds the app, because the removal would shut the release's gate again.
 func TestWhatARefusedCommitChanges(t *testing.T) {
 	const file = ".gitrollout/prod/promote/shop.yaml"
 	git := newMirror()
@@ -349,8 +348,8 @@ func routedAtStep(t *testing.T) (w *world, files map[string]string, of func(vers
 }
 
 // TestForgeIsToldAfterAStart checks which apps a new process reports to the forge: apps with a release in flight or with proposals. It also
-// reports an app whose last release is the newest commit, because the end of this release may be unreported. A Healthy app at an older
-// commit is not reported.
+// reports an app that released the newest commit, because the former process may not have reported the end of this release. A Healthy app
+// at an older commit is not reported.
 func TestForgeIsToldAfterAStart(t *testing.T) {
 	w := newWorld(t, nil)
 	config := plainConfig + "forge: {type: gitea, url: https://git.example.com, repository: acme/deploy}\n"
@@ -396,8 +395,8 @@ func TestForgeIsToldAfterAStart(t *testing.T) {
 	}
 }
 
-// TestNothingAdvancesPastAnUnreadCommit ends a timed pause while the head cannot be read, because the head may be a revert. The release
-// continues once the head is readable.
+// TestNothingAdvancesPastAnUnreadCommit checks that a release stays paused after a timed pause while the head is unreadable. The head may
+// be a revert. Once the head is readable, the release continues.
 func TestNothingAdvancesPastAnUnreadCommit(t *testing.T) {
 	w := newWorld(t, nil)
 	w.follow("v2, for an hour", map[string]string{
@@ -417,8 +416,8 @@ func TestNothingAdvancesPastAnUnreadCommit(t *testing.T) {
 	w.want(rollout.Healthy, 4)
 }
 
-// TestScalingWaitsForNothing checks that changed replicas and changed limits of an autoscaler reach the cluster at
-// once. Meanwhile, the new version in the same commit waits for the end of a freeze, or is rejected.
+// TestScalingWaitsForNothing checks that changed replicas and changed limits of an autoscaler reach the cluster at once. Meanwhile, the new
+// version in the same commit waits during a freeze, or was aborted.
 func TestScalingWaitsForNothing(t *testing.T) {
 	more := func(replicas, least, most int, image string) map[string]string {
 		return map[string]string{"apps/shop/more.yaml": fmt.Sprintf(`apiVersion: apps/v1
@@ -483,8 +482,8 @@ spec: {scaleTargetRef: {apiVersion: apps/v1, kind: Deployment, name: third}, min
 	compare.CheckNamed(t, "phase and recorded replicas", []any{rollout.Healthy, 0}, []any{w.state().Phase, len(w.state().Replicas)})
 }
 
-// TestReplicasWaitForTheirAutoscaler sets replicas in Git instead of an autoscaler during a freeze. The commit removes
-// the autoscaler, or changes its target to another workload. The replicas reach the cluster only when the freeze ends.
+// TestReplicasWaitForTheirAutoscaler pushes a commit during a freeze. The commit sets replicas, and removes the autoscaler or gives it
+// another target. The replicas reach the cluster only when the freeze ends.
 func TestReplicasWaitForTheirAutoscaler(t *testing.T) {
 	for name, then := range map[string]string{
 		"removed":             "",
@@ -519,7 +518,7 @@ func TestReplicasWaitForTheirAutoscaler(t *testing.T) {
 	}
 }
 
-// scaler returns the YAML document of an autoscaler (kind) that scales the given target.
+// scaler returns the YAML document of an autoscaler. kind is the autoscaler's kind.
 func scaler(api, kind, target string) string {
 	most := map[string]string{"HorizontalPodAutoscaler": "maxReplicas", "ScaledObject": "maxReplicaCount"}[kind]
 	return "---\napiVersion: " + api + "\nkind: " + kind + "\nmetadata: {name: shop}\n" +
@@ -641,8 +640,8 @@ func TestRestartAfterAnAppHasLeft(t *testing.T) {
 	compare.CheckNamed(t, "pods of v1", 4, w.pods("v1"))
 }
 
-// TestRenamedWhileEmpty renames an app to a folder without objects. The message in State.Held of the old app names the
-// new app, so that users do not remove the record. When the folder gets objects, the new app takes over the record.
+// TestRenamedWhileEmpty renames an app to a folder without objects. The message in State.Held of the old app names the new app, so that
+// users do not remove the old app's record. When the folder gets objects, the new app takes over this record.
 func TestRenamedWhileEmpty(t *testing.T) {
 	w := newWorld(t, nil)
 	edits, back := w.filesOfAStore()
@@ -689,8 +688,8 @@ func TestRevertOfAMovedBranch(t *testing.T) {
 	w.want(rollout.Degraded, 0)
 }
 
-// TestTwoWriters lets another writer push to the state branch first. The process must decide again on the new head, in the same pass. An
-// exclusive process must stop instead.
+// TestTwoWriters lets another writer push to the state branch during a pass. In the same pass, the process must decide again from the new
+// head. An exclusive process must stop instead.
 func TestTwoWriters(t *testing.T) {
 	other := rollout.Cluster{Cluster: "prod", UID: "uid", Writer: rollout.Writer{ID: "other", Epoch: 7}}
 	data, err := other.Encode()
@@ -714,7 +713,7 @@ func TestTwoWriters(t *testing.T) {
 	}
 }
 
-// TestTries checks that a pass tries five times if each push loses a race. It fetches before each try, or before each but the first.
+// TestTries checks that a pass tries five times if each push loses a race. If fetch is false, the pass does not fetch before the first try.
 func TestTries(t *testing.T) {
 	for fetch, want := range map[bool][2]int{true: {5, 5}, false: {4, 5}} {
 		w := newWorld(t, nil)

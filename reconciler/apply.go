@@ -18,8 +18,8 @@ type applier struct {
 	current func() *gitView
 }
 
-// apply applies a state that names a commit. For a removed app, it applies only a rollback and the next state, and
-// omits other apps' objects. If the cluster refuses an object in a rollback, applyEach applies the rest.
+// apply applies a state that names a commit. For a removed app, it applies only states during and right after a
+// rollback, and omits other apps' objects. If the apply of a rollback fails, applyEach applies rollbackObjects.
 func (k *applier) apply(
 	ctx context.Context, t transition, m *appCache, state rollout.State, now time.Time,
 ) (err error) {
@@ -69,7 +69,8 @@ func rollbackObjects(objects, routes []rollout.Object) []rollout.Object {
 	})
 }
 
-// applyEach applies objects one after the other, because requests must move before pods.
+// applyEach applies objects in their order, because requests must move before pods. It continues after a refused
+// object.
 func applyEach(ctx context.Context, by Applier, app string, objects []rollout.Object, failed error) error {
 	for _, o := range objects {
 		err := by.Apply(ctx, app, []rollout.Object{o})
@@ -86,7 +87,7 @@ func applyEach(ctx context.Context, by Applier, app string, objects []rollout.Ob
 	return failed
 }
 
-// desired also sets t.input to the state and a new observation.
+// desired returns the state's objects, and sets t.input to the state and a new observation.
 func (k *applier) desired(
 	ctx context.Context, t *transition, m *appCache, state rollout.State, now time.Time,
 ) (objects []rollout.Object, rendered *rollout.Render, err error) {

@@ -46,8 +46,8 @@ func newApprovals(ask Approver, touch func(app string), wanted func()) *approval
 func (q *approvals) of(v *gitView, a *appView, head *rollout.Render, s rollout.State) (
 	p *rollout.Promotion, refused *rollout.InvalidError, err error,
 ) {
-	// A promotion counts only if it is approved and names the release at the head or in flight, or restarts the stable
-	// version. refused says why the promotion of the release at the head does not count.
+	// A promotion counts only if it is approved. It must also name the release at the head or in flight, or restart the
+	// stable version. refused says why the promotion of the release at the head does not count.
 	p = a.promotion.File
 	if p == nil || q.ask == nil {
 		return p, nil, nil
@@ -77,8 +77,8 @@ func (v *gitView) approvalOf(a *appView) question {
 	return question{path: a.promotion.Path, file: a.promotion.ID, main: v.main(), promoters: v.branch.Promoters(a.Name)}
 }
 
-// permitted bars an app's promotion if the policy ignores promotions of its author: the signer, or else the author of
-// the commit or merge that introduced the file. It also bars a promotion by an unknown author.
+// permitted bars an app's promotion if the policy ignores its author, or the author is unknown. The author is the
+// signer, or else the author of the commit or merge that introduced the file.
 func (q *approvals) permitted(v *gitView, a *appView) (*appView, error) {
 	project, _ := v.branch.Policy.ProjectOf(a.Name)
 	_, some := project.Bars("")

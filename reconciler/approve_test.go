@@ -17,9 +17,9 @@ func (readable) Lookup(string) (rollout.Entry, bool, error) { return rollout.Ent
 func (readable) ReadDir(string) ([]rollout.Entry, error)    { return nil, nil }
 func (readable) ReadBlob(string) ([]byte, error)            { return nil, errors.New("no blobs") }
 
-// TestApprovals checks that a promotion waits until the Approver has reported whether the promotion is approved. An approval stays valid
-// when the branch gets newer commits. After a refusal, the Approver is called again at each newer commit, and
-// after a removal, when the same file is back.
+// TestApprovals checks that a promotion waits for the Approver's answer. An approval stays valid when the branch gets newer commits. After
+// a refusal, the Approver is called again at each newer commit. If the promotion file is removed and added again, the Approver is also
+// called again.
 func TestApprovals(t *testing.T) {
 	const hash = "h1-2222222222"
 	var answer error

@@ -134,8 +134,8 @@ func TestRecordBacksOff(t *testing.T) {
 	}
 }
 
-// TestOneAppSlowsNothing calls Run with an invalid folder name in Git, and with a panic in each report of an app. Run
-// must still fetch at its interval and record the transitions of other apps.
+// TestOneAppSlowsNothing calls Run while Git has a folder with an invalid name, and each report about an app panics. Run must still fetch
+// at its interval and record the transitions of other apps.
 func TestOneAppSlowsNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, nil)
@@ -163,8 +163,8 @@ func TestOneAppSlowsNothing(t *testing.T) {
 	})
 }
 
-// TestOneRefusedRecord checks an app whose record the server always refuses. From the third change on, another app's
-// record must be pushed within 30 seconds. The refused record is retried with backoff, and its error is reported.
+// TestOneRefusedRecord refuses each push of an app's record, while another app changes. From the third change on, the other app's record
+// must be pushed within 30 seconds. The refused record is retried with backoff, and its error is reported.
 func TestOneRefusedRecord(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		till := func(n int) map[string]string {

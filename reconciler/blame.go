@@ -24,9 +24,9 @@ type blame struct {
 // authorship names a promotion file by its blob id. The author is "" if unknown.
 type authorship struct{ file, author string }
 
-// head sets the head's Commit to the last commit in j.line that changed the render or error, for reverts and the
-// release's author. If no commit did, and j.line is a history, its first commit counts. A head with an error may have
-// no commit.
+// head sets the head's Commit to the last commit in j.line that changed the render or error. Reverts and the release's
+// author use this commit. If no commit changed either and j.isHistory is true, j.line's first commit counts. A head
+// with an error may have no commit.
 func (b *blame) head(j job, head strategies.Head) strategies.Head {
 	if head.Err != nil {
 		head.Commit = rollout.Commit{}
@@ -76,7 +76,7 @@ func (s *transition) follows() bool {
 }
 
 // withAuthor returns the promotion file with its author. For a file older than this process, it requests the history.
-// Until then, its error permits only a rollback.
+// Meanwhile, it returns an error, which permits only a rollback.
 func (b *blame) withAuthor(a *appView, in strategies.Input) (*rollout.Promotion, error) {
 	s, file, head := in.State, in.Promotion, in.Head.Render
 	awaited := head != nil && head.Release() == file.Release && (s.Stable == nil || s.Stable.Hash != file.Release)
@@ -121,7 +121,7 @@ func (b *blame) forget(app string) {
 	delete(b.authors, app)
 }
 
-// ofUnknown is a commit whose author did not make its last change of an app.
+// ofUnknown is the head with an unknown author. It stands for commits that are too old to read.
 type ofUnknown struct{ Snapshot }
 
 func (s ofUnknown) Commit() rollout.Commit {

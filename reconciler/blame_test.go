@@ -32,7 +32,7 @@ func (p *pastOf) Between(ctx context.Context, from, to string) ([]reconciler.Sna
 	return p.mirror.Between(ctx, from, to)
 }
 
-// meanwhile makes the first read of the history call pushed and then fetch Git, as if a user pushed during the read.
+// meanwhile makes the first read of the history call pushed, and then fetch Git.
 func (p *pastOf) meanwhile(w *world, pushed func()) {
 	p.then = func() error {
 		p.then = nil
@@ -67,7 +67,7 @@ func TestAStartNamesTheCommitThatMadeTheRelease(t *testing.T) {
 		w.settle()
 		follows(w, past, made, 1)
 		compare.CheckNamed(t, "source", made, w.state().Source)
-		// The process reads only the commits of this fetch, with one more read.
+		// One more read returns the commits since the previous fetch.
 		w.follow("readme again", readmeAgain)
 		if follows(w, past, made, 2); w.state().Source != made {
 			t.Errorf("it is at %s, want %s", w.state().Source, made)
@@ -123,7 +123,7 @@ func TestAStartNamesTheCommitThatMadeTheRelease(t *testing.T) {
 }
 
 // TestAStartNamesWhoPromoted pushes a promotion, then other commits, and restarts the reconciler. The recorded state must name the author
-// of the promotion. If the Git history cannot be read, it must name the author of the newest commit. An abort does not wait for the
+// of the promotion. If the history cannot be read, the state must name the author of the newest commit. An abort does not wait for the
 // history. A promotion file without effect causes no read of the history.
 func TestAStartNamesWhoPromoted(t *testing.T) {
 	start := func(t *testing.T, files func(w *world) map[string]string) (*world, *pastOf) {

@@ -43,7 +43,7 @@ func (c *cohorts) entry(
 	defer c.mu.Unlock()
 	changed := c.refresh(v)
 	if was, waits := c.waiting[a.Name]; waits && was == nil {
-		changed = true // other apps may have waited for the same commits, or an error hid a change
+		changed = true // the last answer was an error, so other apps' answers may have changed too
 	}
 	ask := func() (*cohort.Entry, error) {
 		entries, err := c.entries, error(nil)
@@ -174,14 +174,15 @@ func (c *cohorts) choose(app string) {
 	}
 }
 
-// wake makes a waiting app due after a change of the record, the head or a render. The app's pass compares the answers.
+// wake makes one waiting app due after a change of the record, the head or a render. This app's pass wakes the waiting
+// apps whose answers changed.
 func (c *cohorts) wake() {
 	if app := c.next.Load(); app != nil {
 		c.touch(*app)
 	}
 }
 
-// forget chooses another waiting app if the forgotten app was chosen.
+// forget replaces c.next if c.next is the forgotten app.
 func (c *cohorts) forget(app string, gone bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

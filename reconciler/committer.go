@@ -12,7 +12,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// committer pushes all queued transitions in one commit. Other goroutines use its outbox.
+// committer pushes all queued transitions in one commit.
 type committer struct {
 	*Options
 	*outbox
@@ -21,7 +21,7 @@ type committer struct {
 	poll    func()
 	stats   *counters
 
-	batches int               // refused pushes; selects the transition to retry first
+	batches int               // number of refused pushes
 	stale   map[string]stale  // unwanted branches
 	shown   *rollout.Forge    // forge of the last full report
 	told    map[string]string // commit that the forge knows, by joint branch
@@ -77,7 +77,7 @@ func (r *committer) apart(
 ) (done []recorded, own map[string]error, err error) {
 	// The server may refuse a single transition for ever, for example because its text looks like a credential. So each
 	// transition is pushed alone, and each flush begins with another transition. err is set if the push must be
-	// repeated, or if all are refused and one refusal is new.
+	// repeated, or if the server refuses all transitions, at least one for the first time.
 	r.batches++
 	own = map[string]error{}
 	for _, t := range all {
@@ -126,7 +126,7 @@ func (r *committer) push(ctx context.Context, all []transition, now time.Time) (
 	if err != nil {
 		return nil, err
 	}
-	// The state branch is last. If the server's pushes are not atomic, a proposal without its transition does no harm.
+	// The state branch is last, because a proposal without its transition does no harm if pushes are not atomic.
 	var updates []rollout.Update
 	removed, awaiting := map[string][]rollout.Proposal{}, r.states.awaiting(v, all)
 	for _, s := range all {

@@ -79,7 +79,7 @@ func (f *fetcher) brought(commits, gone, outside []string, err error) {
 	}
 }
 
-// follow permits new requests for unavailable commits.
+// follow adds line to f.ours, and permits new requests for unavailable commits.
 func (f *fetcher) follow(line []Snapshot) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

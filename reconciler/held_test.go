@@ -8,8 +8,8 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// TestAHeldAppNamesTheCommitThatChangedIt pushes three commits together, of which the second causes a hold. The hold names that commit and
-// its author. After a restart without history, the hold names no commit.
+// TestAHeldAppNamesTheCommitThatChangedIt pushes three commits together. The second commit causes a hold, which names this commit and its
+// author. If the history cannot be read after a restart, the hold names no commit.
 func TestAHeldAppNamesTheCommitThatChangedIt(t *testing.T) {
 	broken := map[string]string{"apps/shop/app.yaml": strings.Replace(version("v2"), "setWeight: 50", "setWeight: 500", 1)}
 	in := func(namespace string) string {

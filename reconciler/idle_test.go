@@ -9,7 +9,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// TestIdleLookIsFree checks that a look at an unchanged repository allocates nothing for each app.
+// TestIdleLookIsFree checks that a fetch of an unchanged repository allocates no memory per app.
 func TestIdleLookIsFree(t *testing.T) {
 	allocations := func(apps int) float64 {
 		files := map[string]string{configFile: plainConfig, "apps/shop/kustomization.yaml": "resources: [app.yaml]\n",
@@ -26,7 +26,8 @@ func TestIdleLookIsFree(t *testing.T) {
 	}
 }
 
-// TestOlderConfiguration checks that a revert of the configuration's conversion makes an idle app due, and writes its record again.
+// TestOlderConfiguration reverts the configuration to an older apiVersion. The record of an idle app must then be written with this
+// apiVersion.
 func TestOlderConfiguration(t *testing.T) {
 	w := worldOf(t, map[string]string{configFile: strings.Replace(plainConfig, "v1alpha1", "v1beta1", 1),
 		"apps/shop/kustomization.yaml": "resources: [app.yaml]\n", "apps/shop/app.yaml": version("v1")}, nil)

@@ -33,8 +33,8 @@ type Past interface {
 }
 
 // Branches reads branches without a role in this cluster. It returns the heads of existing branches, and Held then
-// finds them. "known" has the branches with their heads of the last call, or "". "repo" is the URL of another
-// repository on the same server, or "".
+// finds them. "known" maps each branch to its head in the last call, or "". "repo" is the URL of another repository on
+// the same server, or "".
 type Branches interface {
 	Branches(ctx context.Context, repo string, known map[string]string) (heads map[string]string, err error)
 	Held(commit string) (tree Snapshot, held bool)
@@ -53,9 +53,9 @@ type Observer interface {
 }
 
 // Applier writes to the cluster. Check is a dry run on the server. A Check error that wraps a *rollout.InvalidError is
-// final; any other Check must be repeated. Apply sends no request for an unchanged object. An Apply error names the
-// failed object; earlier objects are applied, and Apply may be repeated. Prune returns the candidates that no longer
-// exist. Evict deletes a pod by its uid.
+// final; after any other error, Check must be repeated. Apply sends no request for an unchanged object. An Apply error
+// names the failed object; earlier objects are applied, and Apply may be repeated. Prune returns the candidates that no
+// longer exist. Evict deletes a pod by its uid.
 type Applier interface {
 	Check(ctx context.Context, app string, objects []rollout.Object) error
 	Apply(ctx context.Context, app string, objects []rollout.Object) error
@@ -63,8 +63,8 @@ type Applier interface {
 	Evict(ctx context.Context, namespace string, pod rollout.Pod) error
 }
 
-// Annotations writes metadata. Unannotate removes an annotation with the given value. SetRole replaces the metadata of
-// a pod's former role. If the API server refuses, the error is rollout.ErrUnlabelled.
+// Annotations writes metadata. Unannotate removes an annotation if it has the given value. SetRole replaces the
+// metadata of a pod's former role. If the API server refuses, the error is rollout.ErrUnlabelled.
 type Annotations interface {
 	SetRole(ctx context.Context, namespace string, pod rollout.Pod, role string) error
 	Unannotate(ctx context.Context, workload rollout.Ref, key, value string) error

@@ -15,8 +15,8 @@ import (
 	"gitrollout.dev/gitrollout/strategies/cohort"
 )
 
-// mostOwn is the most apps with an own proposal to approve a commit. More apps share one joint proposal. Forges advise
-// at most 1,000 open pull requests.
+// If more than mostOwn apps await approval of one commit, they share one joint proposal. Forges advise at most 1,000
+// open pull requests.
 const mostOwn = 50
 
 func (r *stateStore) isJoint(branch string, apps []string) bool {
@@ -43,7 +43,7 @@ func (r joint) renew(ctx context.Context, now time.Time) {
 	}
 }
 
-// push also removes the branches of the single apps. It does nothing while an app's entry is unknown, for example after
+// push also deletes the apps' own proposal branches. It does nothing while an app's entry is unknown, for example after
 // a start.
 func (r joint) push(ctx context.Context, v *gitView, branch string, apps []string) error {
 	r.mu.Lock()

@@ -19,7 +19,7 @@ func commonAt(v string) map[string]string {
 	return map[string]string{"common/config.yaml": strings.Replace(configMap, "shop", "common", 1) + "data: {a: " + v + "}\n"}
 }
 
-// newMany returns two clusters with the app shop and 50 apps that share content. The stage of prod needs approvals. If restarts is true,
+// newMany returns two clusters. Each has the app shop, and 50 apps that share content. The stage prod needs approvals. If restarts is true,
 // the reconciler of prod restarts every 13 seconds.
 func newMany(t *testing.T, restarts bool) *many {
 	files := commonAt("v1")
@@ -117,15 +117,15 @@ func (c *many) at(v string) (n int) {
 	return n
 }
 
-// TestJointProposal checks the proposals of apps that await the approval of a commit. 50 apps have one proposal each, and 51 apps have one
-// joint proposal. Apps leave the joint proposal, or the merge lets all apps enter. A newer commit replaces the joint proposal. Restarts
-// change nothing.
+// TestJointProposal checks the proposals of apps that await the approval of a commit. 50 apps have one proposal each, but 51 apps have one
+// joint proposal. An app that entered alone leaves it. A newer commit replaces it. After a merge, all its apps enter. Restarts change
+// nothing.
 func TestJointProposal(t *testing.T) {
 	for _, restarts := range []bool{false, true}[map[bool]int{testing.Short(): 1}[true]:] {
 		t.Run(fmt.Sprint("restarts ", restarts), func(t *testing.T) {
 			c := newMany(t, restarts)
 			second := c.change("v2")
-			c.run(75) // content without a new version soaks for a minute
+			c.run(75) // content without a new version must be healthy for a minute
 			c.proposed("50 apps", c.own()...)
 			c.heal()
 			c.run(45)

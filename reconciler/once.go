@@ -12,7 +12,7 @@ import (
 const maxTries = 5
 
 // RunOnce fetches Git, reconciles the due apps and pushes. After a conflict, it starts again. If fetch is false, the
-// first try uses the previous fetch. Each app makes at most one transition. The error joins all failures.
+// first try uses the previous fetch. Each app makes at most one transition.
 func (r *Reconciler) RunOnce(ctx context.Context, clock func() time.Time, fetch bool) error {
 	r.stats.passes.Add(1)
 	r.collects = r.Ends && !fetch
@@ -86,7 +86,7 @@ func (r *Reconciler) Turn(ctx context.Context, pump Pump, clock func() time.Time
 	}
 }
 
-// reconcileDue repeats an app's pass when a missing commit or render arrives.
+// reconcileDue reconciles due apps, and repeats an app's pass when a missing commit or render arrives.
 func (r *Reconciler) reconcileDue(
 	ctx context.Context, clock func() time.Time, results map[string]error,
 ) (err error) {

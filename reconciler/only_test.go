@@ -13,9 +13,9 @@ import (
 	"gitrollout.dev/gitrollout/strategies"
 )
 
-// TestOnlyRollbacks runs a process that may only roll back, as abort --now does. It pushes nothing, although Git answers. A promotion in
-// Git, and a request about another app, make it write nothing. A request about its app makes it roll back, and the next full process
-// records the abort. Its reports have errors of the cluster, and no error about a push.
+// TestOnlyRollbacks runs a process that may only roll back one app, as abort --now does. The process never pushes. It ignores a promotion
+// in Git, and an abort of another app. After an abort of its app, it rolls back, and the next full process records the abort. The reports
+// have errors of the cluster, but none of a push.
 func TestOnlyRollbacks(t *testing.T) {
 	roles := &roleWriter{}
 	w := newWorld(t, func(o *reconciler.Options) { o.Annotations = roles })

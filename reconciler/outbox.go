@@ -150,7 +150,7 @@ func (h *outbox) looked() {
 	h.notify()
 }
 
-// dequeue returns the due transitions. If an app's record has changed since its decision, it drops the transition and
+// dequeue returns the due transitions. If an app's record has changed since the decision, it drops the transition and
 // makes the app due.
 func (h *outbox) dequeue(now time.Time) (all []transition) {
 	h.mu.Lock()
@@ -171,7 +171,7 @@ func (h *outbox) dequeue(now time.Time) (all []transition) {
 	return all
 }
 
-// mayRename reports whether the former name's record is unchanged and not queued. The caller holds mu.
+// mayRename reports whether the former name's record is unchanged and has no queued transition. The caller holds mu.
 func (h *outbox) mayRename(former *rename) bool {
 	if former == nil {
 		return true

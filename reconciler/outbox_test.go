@@ -31,8 +31,8 @@ func TestPushAt(t *testing.T) {
 	}
 }
 
-// TestHanded checks that outbox.queued returns a queued transition only if it was decided from the present record. It
-// returns nothing when the transition was dropped.
+// TestHanded checks that outbox.queued returns a queued transition only if the transition was decided from the given serial. After the
+// transition is dropped, outbox.queued returns nil.
 func TestHanded(t *testing.T) {
 	h := newOutbox(nil, func(string) {})
 	waits := func(when string, serial int, want bool) {

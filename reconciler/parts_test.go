@@ -93,8 +93,8 @@ func object(version, kind, name string) rollout.Object {
 	return rollout.Object{"apiVersion": version, "kind": kind, "metadata": map[string]any{"name": name, "namespace": "a"}}
 }
 
-// TestApprovalsAreAboutOneFile checks that an approval is valid only for one file of one app, and for the same
-// promoters. The approval ends when the trusted keys change or the app is removed.
+// TestApprovalsAreAboutOneFile checks that an approval is valid only for one file of one app and its present promoters. The approval ends
+// when the trusted keys change or the app is removed.
 func TestApprovalsAreAboutOneFile(t *testing.T) {
 	asked := 0
 	ask := func(context.Context, string, string, string) (string, error) { asked++; return "ann", nil }
@@ -198,8 +198,7 @@ func TestSoonest(t *testing.T) {
 	}
 }
 
-// TestComplaintsAreForgotten checks that errorLog reports a problem again if it returns after a success, or after the
-// removal of its app.
+// TestComplaintsAreForgotten checks that errorLog reports a problem again after a success, and after the removal of the app.
 func TestComplaintsAreForgotten(t *testing.T) {
 	c := &errorLog{}
 	said := func(what, problem string, want bool) {
@@ -499,7 +498,7 @@ func TestUnchangedAppIsRenderedOnce(t *testing.T) {
 	wantHead(t, r, at("third"), "shop", "third")
 }
 
-// TestOwnersOfProposals checks that a proposal's branch leads to its app, if the app is on record.
+// TestOwnersOfProposals checks that proposers returns the recorded apps that have proposals in this cluster.
 func TestOwnersOfProposals(t *testing.T) {
 	_, r := newShelf()
 	r.states.Cluster = "prod"
@@ -513,7 +512,7 @@ func TestOwnersOfProposals(t *testing.T) {
 	compare.Check(t, []string{"shop", "till"}, slices.Sorted(slices.Values(r.states.proposers())))
 }
 
-// TestAgenda checks when apps are due: at the time of their timer, or immediately after a touch.
+// TestAgenda checks that apps are due at the time of their timer, or immediately after a touch.
 func TestAgenda(t *testing.T) {
 	now := time.Now()
 	r := New(Options{})

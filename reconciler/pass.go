@@ -67,8 +67,8 @@ func (r *Reconciler) pass(ctx context.Context, name string, now time.Time) (s *p
 	return s
 }
 
-// setVersion sets the record's version. After the revert of a conversion, it writes even an unchanged record again,
-// because an older program does not read the newer version.
+// setVersion sets the record's version. If the configuration returns to the alpha version, it writes even an unchanged
+// record again, because an older program cannot read the newer version.
 func (s *pass) setVersion(version string) {
 	next := &s.decision.State
 	next.APIVersion = cmp.Or(version, next.APIVersion)
@@ -96,7 +96,7 @@ func (r *Reconciler) setRoles(ctx context.Context, s *pass) {
 		if err := r.Annotations.SetRole(ctx, p.Namespace, p.Pod, p.Metadata); err == nil {
 			set++
 		} else if first = cmp.Or(first, err); ctx.Err() != nil && set > 0 {
-			return // the set pods start another pass
+			return // the patched pods start another pass
 		} else if refused++; refused == maxRefusals {
 			break
 		}
@@ -189,7 +189,7 @@ func (s *pass) goesBack() bool {
 }
 
 func (r *Reconciler) withheld(s *pass) (why error) {
-	held := s.decision.State.Held // isHeld: an error at the head is the new reason
+	held := s.decision.State.Held // isHeld: the decision newly holds the app for the head's error
 	isHeld := held != nil && held != s.before.Held && s.before.Source != "" && held.Commit == s.input.Head.Commit.ID
 	project, _ := s.view.branch.Policy.ProjectOf(s.app.Name)
 	isNew := s.before.Source == "" && project != nil && len(project.Rollouts.ByAuthor) > 0
@@ -214,8 +214,8 @@ func (s *pass) stays() bool {
 	return s.decision.Subject != "" && !begins && was.Equal(&next)
 }
 
-// list records the objects of the decided state. If the cluster accepts all, list first prunes the objects that are not
-// desired any more.
+// list records the objects of the decided state. If the apply succeeded and there is no transition, list first prunes
+// the undesired objects.
 func (r *Reconciler) list(ctx context.Context, s *pass) {
 	next, objects := &s.decision.State, []rollout.Object(nil)
 	lists := next.Source != "" && s.app.removed == nil
@@ -253,7 +253,7 @@ func (r *Reconciler) gather(ctx context.Context, s *pass, now time.Time) (unknow
 	if s.input, err = r.gatherer(r.renders).Gather(ctx, app, now); err != nil {
 		return nil, err
 	}
-	if app.Promotion != nil { // only after Gather has read a rollback's commit
+	if app.Promotion != nil { // Gather must read a rollback's commit first
 		s.input.Promotion, err = r.blame.withAuthor(a, s.input)
 		unknown = errors.Join(unknown, err)
 	}
@@ -321,8 +321,8 @@ func (r *Reconciler) answer(ctx context.Context, s *pass, ask strategies.Ask) (e
 	return err
 }
 
-// evict deletes pods that controllers do not replace. A rollback's first pass deletes none, because the cluster still
-// has the step's objects. After a failed apply, a restart deletes none: replacements may not start.
+// evict deletes pods that controllers do not replace. A rollback's first pass deletes no pod, because the cluster still
+// has the step's objects. After a failed apply, a restart deletes no pod, because replacements may not start.
 func (r *Reconciler) evict(ctx context.Context, s *pass) (err error) {
 	isAborted := s.decision.Rollback || strategies.RequestedAbort(s.input) != ""
 	begins := isAborted && s.input.State.Phase != rollout.Aborting
@@ -386,7 +386,7 @@ func (k *applier) accepted(ctx context.Context, s *pass, commit string) (map[str
 	return known, nil
 }
 
-// measure starts due measurements, except of unrecorded analyses, whose start may change.
+// measure starts due measurements of recorded analyses. The start of an unrecorded analysis may change.
 func (r *Reconciler) measure(s transition, record rollout.State) {
 	if r.Analyzer == nil || s.decision.Stale {
 		return

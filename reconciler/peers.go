@@ -46,8 +46,8 @@ func unread(cluster string) error {
 	return fmt.Errorf("the state branch of cluster %s %w", cluster, source.ErrNotReady)
 }
 
-// of returns other clusters' records for an app, and drops its earlier questions. A change of a record that the app
-// reads makes the app due.
+// of returns other clusters' records for an app, and drops the app's earlier questions. If a record that the app reads
+// changes, the app becomes due.
 func (p *peers) of(app string) source.Peers {
 	p.forget(app)
 	return recordsFor{p, app}
@@ -70,7 +70,7 @@ type recordsFor struct {
 	app string
 }
 
-// States implements source.Peers. An unreadable record of this app is also an error.
+// States implements source.Peers. It also fails if the other cluster's record of r.app is unreadable.
 func (r recordsFor) States(cluster string) (func(app string) (rollout.State, bool), error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -178,7 +178,8 @@ func (p *peers) refresh(ctx context.Context) (err error) {
 	return err
 }
 
-// known drops the records for which no app waits. It copies the others, with the branches of their configurations.
+// known drops the records that no app awaits. It copies the other peers, and reads their branches from their
+// configurations.
 func (p *peers) known() map[string]peer {
 	v := p.current()
 	p.mu.Lock()

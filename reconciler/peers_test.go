@@ -28,7 +28,7 @@ func (m mirrorOf) Branches(ctx context.Context, repo string, known map[string]st
 	return git.Branches(ctx, m.Repo, repo, known)
 }
 
-// stage is a real Git server with the clusters dev and prod. Its peers read records for prod.
+// stage is a real Git server with the clusters dev and prod. Its Peers reads the records of dev for prod.
 type stage struct {
 	t *testing.T
 	*reconciler.Peers
@@ -71,7 +71,7 @@ func (s *stage) head() reconciler.Snapshot {
 	return tree
 }
 
-// record pushes the state branch of dev: cluster.yaml, and a state for each serial by app; 0 removes the app.
+// record pushes to the state branch of dev. serials has an app's new serial, or 0 to remove the app's record.
 func (s *stage) record(serials map[string]int) {
 	s.t.Helper()
 	data, err := s.owner.Encode()
@@ -97,7 +97,7 @@ func (s *stage) push(files map[string][]byte) {
 	must(s.t, err)
 }
 
-// read refreshes, and checks the requests and the apps that became due.
+// read calls Refresh. It checks the number of requests, and which apps became due.
 func (s *stage) read(what string, lookups, fetches int64, due ...string) {
 	s.t.Helper()
 	before := s.mirror.Stats()
@@ -110,7 +110,7 @@ func (s *stage) read(what string, lookups, fetches int64, due ...string) {
 	compare.CheckNamed(s.t, what+": due", due, s.touched)
 }
 
-// serial returns the serial of a record as the app shop reads it, or -1 without a record.
+// serial returns the serial that the app shop reads in an app's record, or -1 without a record.
 func (s *stage) serial(app string) int {
 	s.t.Helper()
 	record, err := s.Of("shop").States("dev")
@@ -122,8 +122,8 @@ func (s *stage) serial(app string) int {
 	return state.Serial
 }
 
-// TestPeersAreReadWhileAppsWait checks the requests for records of another cluster. There is none while no app waits, one look-up while one
-// app waits, and a fetch only if the branch has moved. An app becomes due only if a record changes that it has read.
+// TestPeersAreReadWhileAppsWait checks the requests for another cluster's records. While no app waits, no request is sent. While an app
+// waits, a refresh sends one look-up, and fetches only a moved branch. An app becomes due only if a record that it has read changes.
 func TestPeersAreReadWhileAppsWait(t *testing.T) {
 	s := newStage(t)
 	main := s.head()
@@ -297,8 +297,8 @@ func TestPeerProblems(t *testing.T) {
 	}
 }
 
-// TestUnreachablePeers checks that records do not count while the server does not answer, and that waiting apps become due only when this
-// begins and ends. An unreadable record of another app does not count as missing.
+// TestUnreachablePeers checks that records do not count during an outage of the server. Waiting apps become due only when the outage begins
+// and when it ends. An unreadable record is not a missing record.
 func TestUnreachablePeers(t *testing.T) {
 	s := newStage(t)
 	main := s.head()
@@ -323,7 +323,7 @@ func TestUnreachablePeers(t *testing.T) {
 	compare.Check(t, 5, s.serial("shop"))
 }
 
-// TestUntrustedPeer checks that a record counts only while the signature's check accepts the head of its branch.
+// TestUntrustedPeer checks that a record counts only while BelievePeer accepts the head of the state branch.
 func TestUntrustedPeer(t *testing.T) {
 	s := newStage(t)
 	s.record(map[string]int{"shop": 1})
@@ -344,8 +344,8 @@ func TestUntrustedPeer(t *testing.T) {
 	compare.Check(t, 1, s.serial("shop"))
 }
 
-// TestPeerInAnotherRepository checks that the state branch of another cluster is read in the repository that its configuration names. The
-// repository must be on the server of the users' repository, which may get the credentials.
+// TestPeerInAnotherRepository checks that a state branch is read in the repository that its cluster's configuration names. This repository
+// must be on the server of the users' repository, because no other server may get the credentials.
 func TestPeerInAnotherRepository(t *testing.T) {
 	s := newStage(t)
 	keepAt := func(url string) {

@@ -26,7 +26,7 @@ type rules struct {
 	asked  int
 }
 
-// set replaces the policy. The text "more" has additional fields of the project.
+// set replaces the policy. The parameter more has additional fields of the project.
 func (r *rules) set(t *testing.T, more string) {
 	t.Helper()
 	p, err := rollout.ParsePolicy("policy.yaml", []byte("apiVersion: gitrollout.dev/v1alpha1\nkind: Policy\nprojects:\n"+
@@ -128,8 +128,8 @@ func TestPolicyThatComesLater(t *testing.T) {
 	})
 }
 
-// TestARollbacksHeadIsCheckedAgain checks that the policy holds a head again after the rollback that the policy may not
-// stop, at a push that changes no file of the app.
+// TestARollbacksHeadIsCheckedAgain checks a head that the policy forbids, and to which the app was rolled back. After the rollback, a push
+// of another file makes the policy hold the app.
 func TestARollbacksHeadIsCheckedAgain(t *testing.T) {
 	w, r := pausedUnder(t, nil)
 	r.set(t, ", rollouts: {maxFirstWeight: 25}")
@@ -181,8 +181,8 @@ func TestPolicyThatCannotBeRead(t *testing.T) {
 	}
 }
 
-// TestForbiddenSkips checks the rule that forbids promoteFull. A promotion past a timed pause, an analysis or an
-// experiment is ignored, in every form of the promotion file. A promotion to an earlier step has an effect.
+// TestForbiddenSkips checks the rule that forbids promoteFull. Every form of promotion past a timed pause, an analysis or an experiment is
+// ignored. A promotion to an earlier step has an effect.
 func TestForbiddenSkips(t *testing.T) {
 	const template = "---\napiVersion: argoproj.io/v1alpha1\nkind: AnalysisTemplate\nmetadata: {name: ok}\n" +
 		"spec: {metrics: [{name: a, successCondition: 'true', provider: {web: {url: 'https://example.com', jsonPath: '{$.a}'}}}]}\n"
@@ -294,8 +294,8 @@ const (
 	byBots = ", rollouts: {byAuthor: [{authors: ['*[bot]'], minDuration: 30m, mayPromote: false}]}"
 )
 
-// TestVersionOfAnAuthor checks that a rule by author holds the versions of matching commits. Neither a later commit of another author,
-// nor a restart releases such a version. A person's commit of the app, and a revert by the same author do.
+// TestVersionOfAnAuthor checks that a rule by author holds the versions of matching commits. The hold survives a restart and a person's
+// commit of other files. A person's commit of the app, or a revert by the same author, ends the hold.
 func TestVersionOfAnAuthor(t *testing.T) {
 	r := &rules{}
 	r.set(t, byBots)
@@ -328,8 +328,8 @@ func TestVersionOfAnAuthor(t *testing.T) {
 	w.wantBack()
 }
 
-// TestAuthorOfTheVersionInFlight checks that a rule by author does not hold a person's release in flight when a bot commits another version
-// and then the same content again: the person's promotion counts. The bot's other version is held.
+// TestAuthorOfTheVersionInFlight lets a bot commit another version during a person's release, and then the release's content again. A rule
+// by author holds only the other version. A person can still promote the release.
 func TestAuthorOfTheVersionInFlight(t *testing.T) {
 	w, r := pausedUnder(t, nil)
 	r.set(t, byBots)
@@ -363,7 +363,7 @@ func TestNewAppOfAnAuthor(t *testing.T) {
 	compare.Contains(t, fmt.Sprintf("%+v", s.Held), "and the author is "+bot)
 }
 
-// farPast returns the newest three commits, and an error, because the recorded commit is too far back.
+// farPast returns only the newest three commits, and an error.
 type farPast struct{ *mirror }
 
 func (p farPast) Between(ctx context.Context, from, to string) ([]reconciler.Snapshot, error) {
@@ -371,8 +371,8 @@ func (p farPast) Between(ctx context.Context, from, to string) ([]reconciler.Sna
 	return line[max(0, len(line)-3):], cmp.Or(err, errors.New("too far back"))
 }
 
-// TestAuthorFarFromTheRecord checks that a rule by author holds a version after a restart, even if the history back to the app's recorded
-// commit is too long to read. If the version is older than the read commits, or no commit can be read, all rules by author count.
+// TestAuthorFarFromTheRecord restarts the process when the history since the app's recorded commit is too long to read. A rule by author
+// still holds the version. If the version is older than the read commits, or no commit can be read, all rules by author count.
 func TestAuthorFarFromTheRecord(t *testing.T) {
 	for name, c := range map[string]struct {
 		since int // commits since the version
@@ -410,7 +410,8 @@ func TestAuthorFarFromTheRecord(t *testing.T) {
 }
 
 // TestPromotionOfAnAuthor checks that a matching author's promotion has no effect in any form, also after a restart, and that the record
-// has the reason. The proposal for a person differs from the ignored file. The author's abort counts.
+// has the reason. The proposal's promotion file must differ from the ignored file, so that a person can merge the proposal. An abort by the
+// same author has an effect.
 func TestPromotionOfAnAuthor(t *testing.T) {
 	const why = "project web, rule rollouts.byAuthor[0].mayPromote: " + bot + " committed this promotion, and may not promote; let a person " +
 		"promote again, or remove the file"
@@ -432,7 +433,7 @@ func TestPromotionOfAnAuthor(t *testing.T) {
 			w := start(t, &author, "", source.AnyAuthor)
 			w.follow("promote", decision(w, through))
 			w.want(rollout.Paused, 2)
-			if through != "through: entry" { // which concerns no release in flight
+			if through != "through: entry" { // an entry does not affect a release in flight
 				compare.CheckNamed(t, "recorded", why, w.state().Ignored)
 			}
 			branch := rollout.ProposalBranch(rollout.ProposePromotion, "prod", "shop")

@@ -47,8 +47,8 @@ type gitView struct {
 
 func (v *gitView) main() string { return v.branch.Tree.Commit().ID }
 
-// isStill reports whether Git and the record are unchanged. Without a configuration, apps also depend on fetched
-// commits.
+// isStill reports whether Git and the record are unchanged. Without a configuration, it returns false, because apps
+// also depend on fetched commits.
 func (v *gitView) isStill(next *gitView) bool {
 	return v != nil && v.branch == next.branch && v.record == next.record && v.keys == next.keys &&
 		v.branch.Config != nil && v.behind == nil && next.behind == nil && v.refused == nil && next.refused == nil
@@ -140,7 +140,7 @@ func (l *poller) look(ctx context.Context) error {
 	return errs
 }
 
-// tellProblem reports invalid input in Git. If fetches fail, it reports since when (away).
+// tellProblem reports invalid input in Git. If away is set, it also reports that fetches have failed since away.
 func (l *poller) tellProblem(err error, away time.Time) {
 	if away.IsZero() {
 		l.invalid, err = errors.Join(append(l.states.unreadable(), err)...), nil
@@ -158,7 +158,7 @@ func (l *poller) tellProblem(err error, away time.Time) {
 
 func (l *poller) viewOf(ctx context.Context, was *gitView, heads rollout.Heads) (*gitView, error) {
 	next := &gitView{refused: heads.Refused, keys: heads.Keys}
-	// The last view trusted no commit, and read this head only for its configuration. Now apps follow the head.
+	// If followed is true, the last view trusted no commit, and read this head only for its configuration.
 	followed := was != nil && was.refused != nil && was.refused.Blind && (heads.Refused == nil || !heads.Refused.Blind)
 	changed, unknown := l.readPolicy(heads)
 	if was != nil && was.main() == heads.Main && !followed && !changed && !was.failed {
@@ -361,8 +361,8 @@ func (l *poller) bring(ctx context.Context) (any bool, err error) {
 	return true, failed
 }
 
-// leaving returns the apps that probably roll back, because their folder changed or a user aborted. Only apps at the
-// sorted commits count.
+// leaving returns the apps that probably roll back, because their folder changed or a user aborted. Only apps whose
+// recorded commit is in commits (sorted) count.
 func (l *poller) leaving(v *gitView, commits []string) map[string]bool {
 	apps := map[string]bool{}
 	for name, a := range v.apps {

@@ -12,7 +12,8 @@ import (
 	"gitrollout.dev/gitrollout/strategies"
 )
 
-// proposals returns the updates of an app's own branches. "all" has the waiting apps, by joint branch.
+// proposals returns the updates of an app's own proposal branches. "all" has the apps that await approval, by joint
+// branch.
 func (r *committer) proposals(ctx context.Context, v *gitView, s transition, all map[string][]string) []rollout.Update {
 	before, after := s.input, s.input
 	before.State, after.State = s.before, s.decision.State

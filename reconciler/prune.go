@@ -16,7 +16,7 @@ import (
 	"gitrollout.dev/gitrollout/strategies"
 )
 
-// prune deletes recorded objects that are no longer desired. Of a removed app, it deletes all objects, but only if the
+// prune deletes recorded objects that are no longer desired. It deletes all objects of a removed app, but only if the
 // app's glob sets "prune". If left is true, the caller removes the record.
 func (k *applier) prune(ctx context.Context, t transition, desired []rollout.Object) (
 	d strategies.Decision, left bool, err error,
@@ -63,7 +63,7 @@ func (k *applier) prune(ctx context.Context, t transition, desired []rollout.Obj
 
 // leave frees a pruned app's name. It drops the record if only objects that hold data and other apps' objects remain.
 func (k *applier) leave(t transition, d strategies.Decision) (left strategies.Decision, leaves bool, err error) {
-	// isOfAnother reads all records, so passes of other apps must not call it.
+	// isOfAnother reads all records, so only passes of pruned apps may call it.
 	leaves = t.app.removed != nil && t.app.prunes && !slices.ContainsFunc(d.State.Inventory, func(ref rollout.Ref) bool {
 		return !ref.HoldsData() && !k.states.isOfAnother(t.app.Name, ref)
 	})
@@ -157,8 +157,8 @@ func (k *applier) MayHave(app, kind string) *rollout.InvalidError {
 		Fix: "remove the object, or ask for a change of the rule in " + v.branch.Policy.File}
 }
 
-// isElsewhere reports whether another app has an object, or is not rendered yet. If that app cannot be rendered, its
-// record and files decide, and "why" says how to correct the app.
+// isElsewhere reports whether another app has an object. An app that is not rendered yet counts. If an app cannot be
+// rendered, its record and files decide, and "why" says how to correct the app.
 func (k *applier) isElsewhere(app string, ref rollout.Ref, v *gitView) (is bool, why string) {
 	for _, name := range sortedKeys(v.apps) {
 		other := v.apps[name]

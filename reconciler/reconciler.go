@@ -185,7 +185,7 @@ func (r *Reconciler) reconcile(ctx context.Context, app string, clock func() tim
 	return true, t.err
 }
 
-// isOurs is needed because an object in the cluster may name an unknown app.
+// isOurs reports whether the app is known, because a cluster object may name any app.
 func (r *Reconciler) isOurs(app string) bool {
 	v := r.in.current()
 	if v == nil || !r.mayHandle(app) {
@@ -208,7 +208,7 @@ func (r *Reconciler) applyRecorded(ctx context.Context, done recorded, now time.
 	m.routing.looked(now)
 	newer := m.pending != nil && m.pending != done.applied
 	if newer && isRecorded && !done.decision.Rollback {
-		// The rollback was decided from done.after, which is the record now.
+		// The applied rollback stays pending, although done.after is the record now.
 		m.on, m.pending.State.Serial = new(done.after), done.after.Serial
 	}
 	if isRecorded && !done.decision.Stale && !newer {

@@ -15,8 +15,8 @@ type rename struct {
 	state rollout.State
 }
 
-// formerName returns the record of the removed app that was renamed to a, or nil. App a has the same objects and no
-// record. It continues the former record, even during a release. The rename is a transition.
+// formerName returns a removed app's record if that app was renamed to a, or nil. App a continues that record, even
+// during a release.
 func (p preparer) formerName(v *gitView, a *appView, before rollout.State) (former *rename) {
 	if a.removed != nil || a.refused != nil || isOfSomething(before) || v.behind != nil {
 		return nil
@@ -87,8 +87,8 @@ func (p preparer) newName(v *gitView, old rollout.State) (heir string, empty []s
 
 func isOfSomething(s rollout.State) bool { return s.Source != "" && len(s.Inventory) > 0 }
 
-// sharesObjects reports whether both have a workload in common. If the inventory has no workload, any object counts.
-// Namespaces and CustomResourceDefinitions do not count, because several apps may have them.
+// sharesObjects reports whether inventory and objects share a workload. If the inventory has no workload, any object
+// counts. Namespaces and CustomResourceDefinitions do not count, because several apps may have them.
 func sharesObjects(inventory []rollout.Ref, objects []rollout.Object) bool {
 	all := slices.DeleteFunc(slices.Clone(inventory), func(ref rollout.Ref) bool {
 		return ref.Kind == "Namespace" || ref.Kind == "CustomResourceDefinition"

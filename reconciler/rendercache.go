@@ -47,8 +47,8 @@ type headRender struct {
 	missed     bool // a pass lacked the head and must be repeated
 	looks      int  // fetches since the last failed try
 	pause      int
-	isUnblamed bool     // the commit that changed the head is unknown; the head names the newest
-	rivals     []string // apps with an object of this app, which wait for its newest head
+	isUnblamed bool     // the commit that changed the head is unknown; the head names the newest commit
+	rivals     []string // apps with an object of this app, waiting for this app's newest head
 }
 
 func (h *headRender) isOf(tree Snapshot, app rollout.App, policy *rollout.Policy) bool {
@@ -61,8 +61,8 @@ type built struct {
 	err    error
 }
 
-// kept limits each app's renders of older commits. A pass needs at most the stable, present and former releases.
-// Each pass uses a rollback's target, so newer heads do not evict it.
+// kept limits each app's renders of older commits. A pass needs at most the stable, present and former releases. Each
+// pass of a rollback uses the target's render, so newer renders do not evict it.
 const kept = 4
 
 // head returns an app's head. ready is false until the head is rendered: no app may advance or roll back on an older
@@ -289,7 +289,7 @@ func (c *renderCache) headIs(j job, made strategies.Head, policy *rollout.Policy
 	}
 }
 
-// reach sets a head's commit, for which rivals and the answers about shared changes wait.
+// reach sets a head's commit, and makes the rivals that wait for this commit due.
 func (c *renderCache) reach(h *headRender, commit string) {
 	for _, app := range h.rivals {
 		c.touch(app)
@@ -310,7 +310,7 @@ func (c *renderCache) isBlamed(app, from, main string) bool {
 	return false
 }
 
-// setHistory searches a line of commits for an app's last change. Without a change, the first commit counts.
+// setHistory searches a line of commits for an app's last change.
 func (c *renderCache) setHistory(app string, tree Snapshot, line []Snapshot) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -353,7 +353,7 @@ func (c *renderCache) build(j job) (made strategies.Head) {
 	return c.blame.head(j, made)
 }
 
-// rollbackRender renders a head that equals the stable version, because no check may stop a rollback.
+// rollbackRender renders a head without checks if it equals the stable version, because no check may stop a rollback.
 func (c *renderCache) rollbackRender(tree Snapshot, app rollout.App, held rollout.HeldReason) *rollout.Render {
 	app.Sealed = held == rollout.HeldUndecryptable
 	e, _ := c.states.of(app.Name)
@@ -370,6 +370,6 @@ func (c *renderCache) rollbackRender(tree Snapshot, app rollout.App, held rollou
 		return nil
 	}
 	forced := *is
-	forced.Files = slices.Clone(is.Files) // another array than the build: IsSameHead is false, so newer heads are checked
+	forced.Files = slices.Clone(is.Files) // a new array makes IsSameHead false, so newer heads are checked
 	return &forced
 }

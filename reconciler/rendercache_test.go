@@ -23,7 +23,7 @@ type shelf struct {
 	Repository
 	here     map[string]bool
 	rendered []string
-	same     map[string]string           // the commit with equal content, by commit
+	same     map[string]string           // by commit: another commit with equal content
 	fails    error                       // the error of each render
 	unopened []string                    // of each render
 	trees    map[string]*memgit.Snapshot // readable commits, by id
@@ -115,7 +115,7 @@ func TestCommitsAreBroughtTogether(t *testing.T) {
 	compare.CheckNamed(t, "missing after an error", all[7:8], r.fetcher.missing())
 }
 
-// TestCommitThatIsGone checks that a commit that the server does not have is an error, so that no app waits for it.
+// TestCommitThatIsGone checks that the render of a commit that the server lacks returns an error, so that no app waits for the commit.
 // After the next fetch, the commit is requested again.
 func TestCommitThatIsGone(t *testing.T) {
 	s, r := newShelf()
@@ -142,7 +142,7 @@ func TestRendersOfReleasesComeFirst(t *testing.T) {
 	compare.CheckNamed(t, "rendered", []string{"till new", "aaa new", "shop new"}, s.rendered)
 }
 
-// remembering is a shelf that knows, without a render, which files a commit changes: only files of the given app.
+// remembering is a shelf whose IsSame reports a change only for the app named in the field changes.
 type remembering struct {
 	*shelf
 	changes string
@@ -176,8 +176,8 @@ func TestUnchangedAppsAreNotQueued(t *testing.T) {
 	compare.CheckNamed(t, "room for jobs after the last", 0, cap(r.renders.queue.jobs))
 }
 
-// TestHistoryBeforeAPush checks an app whose pass waits for its history. The app becomes due again if a push to other apps comes before the
-// render of this history.
+// TestHistoryBeforeAPush checks an app whose pass waits for the commit of its last change. The app becomes due even if a push to other apps
+// comes first.
 func TestHistoryBeforeAPush(t *testing.T) {
 	s, _ := newShelf("old", "new")
 	r, apps := New(Options{Repository: s, Renderer: remembering{s, ""}, Log: slog.New(slog.DiscardHandler)}), []rollout.App{app("shop")}
@@ -192,8 +192,8 @@ func TestHistoryBeforeAPush(t *testing.T) {
 	compare.CheckNamed(t, "due", []string{"shop"}, r.queue.due(time.Time{}))
 }
 
-// TestRivalWithEqualObjects checks an app that waits for the head of another app with the same object. The app becomes due when this head
-// is known, even if the head's objects are unchanged.
+// TestRivalWithEqualObjects checks two apps with the same object. The app that waits for the other's head becomes due when this head is
+// rendered, even with unchanged objects.
 func TestRivalWithEqualObjects(t *testing.T) {
 	_, r := newShelf()
 	apps := []rollout.App{app("shop"), app("till")}
@@ -212,7 +212,8 @@ func TestRivalWithEqualObjects(t *testing.T) {
 	}
 }
 
-// TestQueuedHeadAfterAForcedPush checks that a queued render of a former head does not replace the head that users force back.
+// TestQueuedHeadAfterAForcedPush checks a forced push back to an older commit. The queued render of the newer commit does not become the
+// head.
 func TestQueuedHeadAfterAForcedPush(t *testing.T) {
 	_, r := newShelf("old", "new")
 	for _, commit := range []string{"old", "new", "old"} {
@@ -223,7 +224,7 @@ func TestQueuedHeadAfterAForcedPush(t *testing.T) {
 	wantHead(t, r, at("old"), "shop", "old")
 }
 
-// TestUnchangedObjectsKeepTheirOwners checks that a head with equal objects costs no work for each object.
+// TestUnchangedObjectsKeepTheirOwners checks that a new head with unchanged objects costs no work per object.
 func TestUnchangedObjectsKeepTheirOwners(t *testing.T) {
 	_, r := newShelf()
 	made := strategies.Head{Render: &rollout.Render{App: app("shop"), Digest: "d"}}
@@ -259,15 +260,15 @@ func TestARecordsCommitCopiesNoApps(t *testing.T) {
 	}
 }
 
-// TestAPassReadsNoOtherRecords checks that a pass of an app in Git does not search other apps' records, as a removed
-// app's pass does. Without records, a search panics.
+// TestAPassReadsNoOtherRecords checks that the pass of an app in Git searches no other apps' records. A search would panic, because the
+// test has no records.
 func TestAPassReadsNoOtherRecords(t *testing.T) {
 	d := strategies.Decision{State: rollout.State{Inventory: []rollout.Ref{{Kind: "Service", Namespace: "shop", Name: "shop"}}}}
 	_, leaves, err := (&applier{}).leave(transition{app: &appView{App: app("shop")}}, d)
 	compare.CheckNamed(t, "an app in Git leaves", []any{false, nil}, []any{leaves, err})
 }
 
-// TestViewsShareApps checks that a view after a record's commit has the former view's apps, but for an app with a new calendar.
+// TestViewsShareApps checks that, after a record's commit, a view shares its apps with the former view, except an app with a new calendar.
 func TestViewsShareApps(t *testing.T) {
 	_, r := newShelf()
 	v := at("head")
@@ -339,8 +340,8 @@ func TestNewerHeadWins(t *testing.T) {
 	wantBuilt(t, r, "shop", "second")
 }
 
-// TestHeadIsTheCommitThatMadeIt checks that an app's head names the commit that changed the app, not a newer commit.
-// Neither the order of requests nor commits that arrive before the render change this.
+// TestHeadIsTheCommitThatMadeIt checks that an app's head names the commit that changed the app, not a newer commit. This holds in any
+// order of requests, and if newer commits arrive before the render.
 func TestHeadIsTheCommitThatMadeIt(t *testing.T) {
 	shop := app("shop")
 	for name, look := range map[string]func(r *Reconciler){
@@ -473,8 +474,8 @@ func TestCommitThatIsForeign(t *testing.T) {
 	wantBuilt(t, r, "shop", "head")
 }
 
-// TestFailedRenderIsTriedAgain checks that a failed render is tried again at later fetches, with growing pauses, unless
-// files in the repository cause the error. Renders of older commits are also tried again. A success ends the tries.
+// TestFailedRenderIsTriedAgain checks that a failed render of a head or of an older commit is tried again at later fetches, with growing
+// pauses. It is not tried again after a success, or if files in the repository are invalid.
 func TestFailedRenderIsTriedAgain(t *testing.T) {
 	s, r := newShelf("1", "2")
 	v, apps := at("1", "2"), []rollout.App{app("a")}
@@ -509,8 +510,8 @@ func TestFailedRenderIsTriedAgain(t *testing.T) {
 	compare.CheckNamed(t, "more tries of an error in the repository", 0, looks(40))
 }
 
-// TestRenderWithoutAKeyIsTriedAgain checks that a render of an older commit without a key is tried again at later fetches, until a key
-// opens all files.
+// TestRenderWithoutAKeyIsTriedAgain checks that the render of an older commit is tried again at later fetches until keys open all encrypted
+// files.
 func TestRenderWithoutAKeyIsTriedAgain(t *testing.T) {
 	s, r := newShelf("1", "2")
 	v, apps := at("1", "2"), []rollout.App{app("a")}

@@ -19,7 +19,7 @@ type what struct {
 type job struct {
 	what
 	tree Snapshot
-	line []Snapshot // since the former head, or of setHistory
+	line []Snapshot // commits since the former head, or setHistory's line
 	was  *rollout.Render
 
 	isHistory bool // the first commit counts if no later commit changed the head

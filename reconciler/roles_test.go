@@ -12,7 +12,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// roleWriter counts the pods that must get metadata by role. It refuses the first pods, and changes no pod.
+// roleWriter counts the calls of SetRole. The first calls return an error, and no pod changes.
 type roleWriter struct{ asked, refused int }
 
 func (r *roleWriter) SetRole(context.Context, string, rollout.Pod, string) error {

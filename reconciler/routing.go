@@ -15,7 +15,7 @@ type routing struct {
 }
 
 // since returns the time of the first pass after a routing was applied. If the routing is not applied yet, it returns
-// now; without a routing, zero.
+// now. Without a routing, it returns zero.
 func (r *routing) since(s rollout.State, source *rollout.Render, now time.Time) time.Time {
 	if source == nil {
 		return time.Time{}
@@ -29,14 +29,14 @@ func (r *routing) since(s rollout.State, source *rollout.Render, now time.Time) 
 	return now
 }
 
-// looked stores the first pass after an apply. The apply's own time would be too early.
+// looked stores the time of the first pass after an apply, because proxies load the routing later.
 func (r *routing) looked(now time.Time) {
 	if r.key != r.held {
 		r.key, r.began = r.held, now
 	}
 }
 
-// applying forgets the routing before another is applied, because even a failed apply may change the cluster.
+// applying forgets the routing before another routing is applied, because even a failed apply may change the cluster.
 func (r *routing) applying(key string) {
 	if key != r.held {
 		*r = routing{}

@@ -20,8 +20,8 @@ const debounce = 20 * time.Millisecond
 // pollSpacing is the minimum time between fetches, because many webhooks may call Poll.
 const pollSpacing = time.Second
 
-// gathering is how long a push waits for the next transition, because a commit's apps are not rendered at once.
-// mostGathering limits the whole wait.
+// gathering is how long a push waits for the next transition, because one commit's apps finish rendering at different
+// times. mostGathering limits the whole wait.
 const (
 	gathering     = 30 * time.Millisecond
 	mostGathering = 500 * time.Millisecond
@@ -96,7 +96,7 @@ func (r *Reconciler) pumpApps(ctx context.Context, apps workqueue.TypedInterface
 	}
 }
 
-// pumpIn fetches Git at each interval and on request, and also missing commits. Its only error is ErrDeposed.
+// pumpIn fetches Git at each interval and on request. It also fetches missing commits. Its only error is ErrDeposed.
 func (r *Reconciler) pumpIn(ctx context.Context, interval time.Duration) error {
 	var looked time.Time
 	next := time.NewTimer(0)
@@ -118,7 +118,7 @@ func (r *Reconciler) pumpIn(ctx context.Context, interval time.Duration) error {
 			if err != nil && ctx.Err() == nil {
 				failing, r.in.unreachable = cmp.Or(failing, time.Now()), true
 				r.errorLog.about("commits that apps are at", err)
-				// After the next fetch, passes request the missing commits again, also after a panic.
+				// Passes request the missing commits again after the next fetch, even if bring panicked.
 				at(rollout.Soonest(due, time.Now().Add(r.Spread(backoff(time.Since(failing))))))
 			} else {
 				r.errorLog.about("commits that apps are at", nil)

@@ -77,7 +77,7 @@ func TestRunPolls(t *testing.T) {
 }
 
 // TestProblemsAreTold checks the problems in the reports of polls. An invalid folder stays a problem while Git is down, until a commit
-// removes the folder. The reports also tell that the commit has a fleet.yaml.
+// removes the folder. The last report also tells that the head has a fleet.yaml.
 func TestProblemsAreTold(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		server, folder := newMirror(), "apps/No_Name/kustomization.yaml"
@@ -166,7 +166,7 @@ func TestRunStopsAtOnce(t *testing.T) {
 	})
 }
 
-// TestTouchesDoNotDelayTheNextTry checks that several failed passes at one moment delay an app's next try no longer than one does.
+// TestTouchesDoNotDelayTheNextTry checks that several failed passes at one moment delay an app's next try no longer than one failed pass.
 func TestTouchesDoNotDelayTheNextTry(t *testing.T) {
 	w := newWorld(t, nil)
 	w.cluster.refuses = func(rollout.Object) error { return errors.New("the API server is away") }
@@ -274,7 +274,8 @@ func TestNothingAdvancesUnseen(t *testing.T) {
 }
 
 // TestEachObjectIsTried checks that objects are applied one by one after an apply of all objects together has failed. Each new error is
-// reported once. An object of another app is skipped. Any other error stops the applies, because later objects may remove pods.
+// reported once. An object of another app is skipped. Any other error stops the applies, because requests must move before later objects
+// remove pods.
 func TestEachObjectIsTried(t *testing.T) {
 	objects := rollout.Mapped([]string{"a", "b", "c"}, func(name string) rollout.Object {
 		return rollout.Object{"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{"name": name, "namespace": "a"}}
@@ -324,8 +325,8 @@ func (m *meter) Measured(string) []strategies.Measured {
 	return taken
 }
 
-// TestTheLastPassBeginsNothing runs processes, each of which ends after two passes. The last pass of a process must
-// start no measurement and collect all results, however long they take. So no result is lost.
+// TestTheLastPassBeginsNothing runs processes, each of which ends after two passes. The last pass of a process must start no measurement
+// and collect all results, however slow the pass is.
 func TestTheLastPassBeginsNothing(t *testing.T) {
 	m := &meter{}
 	w := newWorld(t, func(o *reconciler.Options) { o.Analyzer, o.Ends = m, true })

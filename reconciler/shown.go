@@ -30,8 +30,8 @@ func (r *committer) forgeUpdates(
 	return shown
 }
 
-// resume reports all apps after a start or a change of forge. It omits a healthy app without proposals, unless its
-// release of the newest commit may have ended unreported.
+// resume reports all apps to the forge after a start or a change of forge. It omits healthy apps without proposals,
+// unless they are stable at the newest commit: their release may have ended unreported.
 func (r *committer) resume(ctx context.Context, now time.Time) {
 	v := r.current()
 	if v == nil || v.branch.Config == nil || !r.ShowsForge || v.branch.Config.Forge.Equal(r.shown) {

@@ -16,7 +16,7 @@ import (
 	"gitrollout.dev/gitrollout/strategies/fleet"
 )
 
-// stages caches answers for source.Stages: other clusters' content of apps, and the newest commits.
+// stages caches answers for source.Stages: apps' content in other clusters, and the newest commits.
 type stages struct {
 	*Options
 	fetcher *fetcher
@@ -31,7 +31,7 @@ type stages struct {
 	known   map[inputsAt]fleet.Inputs
 	readers map[string]*source.Reader // by cluster
 	commits []Snapshot                // up to a head, oldest first
-	far     map[string]bool           // true: older than commits; false: unread after an error
+	far     map[string]bool           // by commit; true: older than commits[0]; false: unread after an error
 }
 
 type inputsAt struct{ cluster, app, commit string }
@@ -136,7 +136,7 @@ func (x *stages) line(v *gitView, app, from string) ([]Snapshot, error) {
 	return nil, fmt.Errorf("the commits since %s %w", rollout.ShortID(from), source.ErrNotReady)
 }
 
-// setLine stores the commits since "from". An error with commits means that "from" is too old.
+// setLine stores the commits since "from". If err comes with commits, "from" is older than these commits.
 func (x *stages) setLine(v *gitView, from string, line []Snapshot, err error) {
 	x.mu.Lock()
 	defer x.mu.Unlock()

@@ -136,8 +136,8 @@ func TestPromotionOpensNoLaterContent(t *testing.T) {
 	}
 }
 
-// TestRevertWithNewContent checks that a revert to an earlier version waits if it comes with content that has not run here. A release in
-// flight goes back at once, to the content before the release.
+// TestRevertWithNewContent checks that a revert to an earlier version waits if the commit also has content that never ran in prod. A
+// release in flight goes back at once, to the content before the release.
 func TestRevertWithNewContent(t *testing.T) {
 	c := newContents(t, false)
 	c.push(baseAt("v2"))
@@ -180,8 +180,8 @@ func TestRevertWithNewContent(t *testing.T) {
 	c.want("v1", "v1", "")
 }
 
-// TestRenameInStages checks an app that gets another name in both clusters, after a change that staging has not proven. Prod does not take
-// the change under the former name.
+// TestRenameInStages checks an app that gets another name in both clusters, after a change that staging has not proven. Prod must not take
+// the change, although staging no longer lists the former name.
 func TestRenameInStages(t *testing.T) {
 	c := newContents(t, false)
 	named := func(name string) map[string]string {
@@ -199,7 +199,7 @@ func TestRenameInStages(t *testing.T) {
 	c.push(named("store"))
 	for range 300 {
 		c.staging.passes(1)
-		c.prod.passes(1) // errors while the new name is being read
+		c.prod.passes(1) // fails while the new name is being read
 		if s := c.prod.stateOf("store"); c.prod.pods("v2") > 0 {
 			t.Fatalf("prod takes v2 at %s: %s", rollout.ShortID(s.Source), c.prod.git.messages[len(c.prod.git.messages)-1])
 		}

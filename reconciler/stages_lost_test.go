@@ -16,7 +16,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// TestStageBeforeLosesTheApp checks that prod takes a change that the stage before can no longer prove, because the app was removed there.
+// TestStageBeforeLosesTheApp checks that prod takes an unproven change after the app was removed from staging.
 func TestStageBeforeLosesTheApp(t *testing.T) {
 	c := newClusters(t)
 	c.push(baseAt("v2"))
@@ -113,8 +113,8 @@ func (l *locked) Render(tree rollout.Tree, app rollout.App, commit rollout.Commi
 	return &sealed, nil
 }
 
-// TestOlderCommitWithoutAKey checks that prod does not take an older proven commit without the commit's Secret. The app is held, and takes
-// the commit when the key arrives.
+// TestOlderCommitWithoutAKey checks an older proven commit with a Secret that prod cannot decrypt. The app is held, and takes the commit
+// when the key arrives.
 func TestOlderCommitWithoutAKey(t *testing.T) {
 	c := newClusters(t)
 	o := c.prod.r.Options

@@ -15,7 +15,7 @@ import (
 )
 
 // TestStagesAtRandom runs random pushes, reverts, restarts and errors in two clusters. Prod never takes a base that neither soaked in
-// staging nor ran in prod before. At the end, both clusters have the newest base, and no state is recorded again.
+// staging nor ran in prod before. At the end, both clusters have the newest base, and record nothing more.
 func TestStagesAtRandom(t *testing.T) {
 	seeds := 12
 	if testing.Short() {
@@ -28,7 +28,7 @@ func TestStagesAtRandom(t *testing.T) {
 	}
 }
 
-// TestStagesNoticeFalseEvidence checks that the random runs notice a reconciler that believes the present health instead of the evidence.
+// TestStagesNoticeFalseEvidence checks that the random runs notice a reconciler that takes the present commit of each record as soaked.
 func TestStagesNoticeFalseEvidence(t *testing.T) {
 	for seed := range uint64(50) {
 		failed := playStages(t, seed, func(p source.Peers) source.Peers { return believer{p} })
@@ -40,7 +40,7 @@ func TestStagesNoticeFalseEvidence(t *testing.T) {
 	t.Error("50 seeds do not notice it")
 }
 
-// believer takes the present commit of each record as evidence.
+// believer takes the present commit of each record as soaked.
 type believer struct{ source.Peers }
 
 func (b believer) States(cluster string) (func(app string) (rollout.State, bool), error) {
@@ -55,7 +55,7 @@ func (b believer) States(cluster string) (func(app string) (rollout.State, bool)
 	}, nil
 }
 
-// playStages returns the broken rule of a run, or "".
+// playStages returns the rule that a random run broke, or "".
 func playStages(t *testing.T, seed uint64, wrap func(source.Peers) source.Peers) (failed string) {
 	c, rng := newClusters(t), rand.New(rand.NewPCG(seed, 5))
 	believe := func() { c.prod.r.WrapPeers(wrap) }

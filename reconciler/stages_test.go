@@ -118,8 +118,8 @@ func (c *clusters) want(staging, prod, held string) {
 	}
 }
 
-// TestStages pushes changes through two clusters. Prod follows a change when staging has soaked with it, also if the users' branch has
-// newer changes. A change of prod's folder alone and a revert do not wait.
+// TestStages pushes changes through two clusters. Prod takes a change after its soak time in staging, even if the users' branch has newer
+// changes. A revert, or a change of prod's folder alone, does not wait.
 func TestStages(t *testing.T) {
 	c := newClusters(t)
 	c.want("v1", "v1", "")
@@ -156,8 +156,8 @@ func TestStages(t *testing.T) {
 	c.staging.recordsNothing(func() { c.run(120) })
 }
 
-// TestWaitingAppsRest checks that an app that waits for a stage, or for a usable fleet.yaml, decides again only after a change of a record
-// or of the users' branch. Another cluster may have recorded evidence about a commit that this cluster had not read yet.
+// TestWaitingAppsRest checks an app that waits for a stage, or for a usable fleet.yaml. The app decides again only after a change of a
+// record or of the users' branch. New commits count, because another cluster's record may name a commit that this cluster has not read.
 func TestWaitingAppsRest(t *testing.T) {
 	c := newClusters(t)
 	passes := func(what string, most int, push map[string]string) {
@@ -200,8 +200,8 @@ func TestWaitingAppsRest(t *testing.T) {
 	c.want("v2", "v2", "")
 }
 
-// TestRecordsThatDoNotCount checks that prod waits for a state branch that cannot be read, and names the cluster. A release in flight goes
-// back meanwhile. A promotion through entry ends the wait.
+// TestRecordsThatDoNotCount checks that prod waits while staging's state branch is unreadable, and names the cluster. A promotion with
+// through: entry ends the wait.
 func TestRecordsThatDoNotCount(t *testing.T) {
 	c := newClusters(t)
 	c.failed = errors.New("no answer")
@@ -262,8 +262,8 @@ func TestUnusableStages(t *testing.T) {
 	c.want("v1", "v1", "")
 }
 
-// TestFirstDeploymentOfAStage checks that a new app waits in prod until staging has soaked with the app. An app that staging does not have
-// is deployed at once, with a note.
+// TestFirstDeploymentOfAStage checks that a new app waits in prod until the app has soaked in staging. An app that staging does not have is
+// deployed at once, with a note.
 func TestFirstDeploymentOfAStage(t *testing.T) {
 	c := newClusters(t)
 	app := func(cluster, name string) map[string]string {
@@ -358,8 +358,8 @@ func TestApprovalOfAnAuthor(t *testing.T) {
 	compare.CheckNamed(t, "ignored", "", c.prod.state().Ignored)
 }
 
-// TestStagesAndCohorts checks a base of 12 apps in a stage. After the proof in staging, one app takes the change first, also while the
-// users' branch has a newer change of the base. In the end, all apps have the newest change.
+// TestStagesAndCohorts checks a base of 12 apps in a stage. After the soak time in staging, one app of prod takes a change first, even if
+// the branch has a newer change. In the end, all apps have the newest change.
 func TestStagesAndCohorts(t *testing.T) {
 	common := func(v string) map[string]string {
 		return map[string]string{"common/config.yaml": strings.Replace(configMap, "shop", "common", 1) + "data: {a: " + v + "}\n"}

@@ -12,8 +12,8 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// TestCohortsBehindAnApproval checks that an approved app takes a shared change after the first app, although the first app and the
-// app that compares the answers for all wait for their stage.
+// TestCohortsBehindAnApproval checks that an approved app takes a shared change after the first app. Meanwhile, the first app and the app
+// whose pass checks all apps' cohorts wait for their stage.
 func TestCohortsBehindAnApproval(t *testing.T) {
 	common := func(v string) map[string]string {
 		return map[string]string{"common/config.yaml": strings.Replace(configMap, "shop", "common", 1) + "data: {a: " + v + "}\n"}
@@ -60,7 +60,7 @@ func TestCohortsBehindAnApproval(t *testing.T) {
 			second = app
 		}
 	}
-	next := common("v3") // so that the first app also waits, for staging
+	next := common("v3") // makes the first app wait for staging
 	next[rollout.FleetPath] = strings.Replace(stagesFile, "clusters: [prod]", "clusters: [prod], approve: merge", 1)
 	c.push(next)
 	quiet(5)
@@ -81,8 +81,8 @@ func TestCohortsBehindAnApproval(t *testing.T) {
 	}
 }
 
-// TestNewAppAndUntrustedRecord checks that an app without a record is deployed when the state branch is trusted again, also if the process
-// has started before.
+// TestNewAppAndUntrustedRecord checks that an app without a record is deployed when the state branch is trusted again, even if the process
+// started before this moment.
 func TestNewAppAndUntrustedRecord(t *testing.T) {
 	var distrust error
 	w := newWorld(t, func(o *reconciler.Options) { o.Believe = func(reconciler.Snapshot) error { return distrust } })
@@ -107,8 +107,8 @@ func TestNewAppAndUntrustedRecord(t *testing.T) {
 	}
 }
 
-// TestRetryBehindAnApproval checks that a rejected version can be retried with other content in a stage with approvals, because the file of
-// the retry keeps the approval.
+// TestRetryBehindAnApproval checks the retry of a rejected version with other content in a stage with approvals. The promotion file must
+// have both the retry and the approval.
 func TestRetryBehindAnApproval(t *testing.T) {
 	c := newClusters(t)
 	c.push(map[string]string{rollout.FleetPath: strings.Replace(stagesFile, "clusters: [prod]", "clusters: [prod], approve: merge", 1)})

@@ -22,10 +22,10 @@ type stateStore struct {
 	isKnown   bool
 	head      string
 	pushes    int               // number of starts and ends of pushes
-	isPushing bool              // the fetched head may differ from the record
+	isPushing bool              // a fetch during a push may be outdated
 	proposals map[string]string // by branch
 	apps      map[string]appState
-	failed    map[string]bool // apps with an error; a poll need not search all apps
+	failed    map[string]bool // apps with an err, so that a poll need not search apps
 	writer    rollout.Writer  // from cluster.yaml
 	epoch     int             // of this process; 0 before its first commit
 }
@@ -125,7 +125,7 @@ func (r *stateStore) read(heads rollout.Heads, pushes int, states *source.States
 	return touched, nil
 }
 
-// ownersOf returns the recorded apps whose proposals differ from "before".
+// ownersOf returns the recorded apps with proposals that are new or changed since "before".
 func (r *stateStore) ownersOf(proposals, before map[string]string) (apps []string) {
 	if maps.Equal(proposals, before) {
 		return nil
@@ -140,7 +140,8 @@ func (r *stateStore) ownersOf(proposals, before map[string]string) (apps []strin
 	return apps
 }
 
-// awaiting returns the apps that await an approval, by joint branch. A transition in "all" replaces its app's record.
+// awaiting returns the apps that await an approval, by joint branch. A transition in "all" counts instead of its app's
+// record.
 func (r *stateStore) awaiting(v *gitView, all []transition) map[string][]string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -175,7 +176,7 @@ func (r *stateStore) readState(states *source.States, name string) bool {
 	return was.err != nil || !s.Equal(&was.state) // false if this process wrote it
 }
 
-// check refuses another cluster's state branch, because its states do not describe this cluster.
+// check refuses another cluster's state branch.
 func (r *stateStore) check(c *rollout.Cluster) error {
 	if c == nil {
 		return nil
@@ -190,8 +191,8 @@ func (r *stateStore) check(c *rollout.Cluster) error {
 	return r.noteWriter(c.Writer)
 }
 
-// noteWriter compares Git's writer with this process. Two alternating writers are safe, because each push names the
-// head that it expects. An exclusive process stands down; others log a warning.
+// noteWriter checks whether another process has taken over the state branch. Two writers are safe, because each push
+// names the head that it expects.
 func (r *stateStore) noteWriter(w rollout.Writer) error {
 	taken := r.epoch > 0 && w.Epoch > r.epoch && w.ID != r.Writer
 	r.writer = w
@@ -209,7 +210,7 @@ func (r *stateStore) noteWriter(w rollout.Writer) error {
 	}
 }
 
-// nextWriter returns this process, with a new epoch unless it wrote the last epoch.
+// nextWriter returns this process as writer. If another process wrote the last epoch, the epoch is new.
 func (r *stateStore) nextWriter() rollout.Writer {
 	switch {
 	case r.epoch > 0:
@@ -251,7 +252,7 @@ func (r *stateStore) setRecorded(on draft, head string, states map[string]rollou
 			delete(r.apps, app)
 			continue
 		}
-		r.apps[app] = appState{state: state} // without a blob id, the next fetch reads the file
+		r.apps[app] = appState{state: state} // no blob id, so that the next fetch reads the file
 	}
 }
 

@@ -32,8 +32,8 @@ func (r *committer) hasForge(v *gitView) bool {
 	return r.ShowsForge && v.branch.Config != nil && v.branch.Config.Forge != nil
 }
 
-// keepsFor reports whether a forge may be merging an unwanted proposal. Other branches are deleted at once, so that
-// their approvals do not count for the next proposal.
+// keepsFor reports whether a forge may still be merging an unwanted proposal. Other unwanted proposals are deleted at
+// once, so that their approvals do not count for the next proposal.
 func (r *committer) keepsFor(v *gitView, kind rollout.ProposalKind, before, after rollout.State) bool {
 	if !r.hasForge(v) || after.Held != nil || after.Rollback != nil {
 		return false

@@ -5,7 +5,7 @@ import (
 	"gitrollout.dev/gitrollout/strategies"
 )
 
-// transition is a pass's decision. A changed state is recorded in Git.
+// transition is a pass's decision about an app. A changed state is recorded in Git.
 type transition struct {
 	app         *appView
 	view        *gitView
@@ -16,7 +16,7 @@ type transition struct {
 	changed     bool
 	leaves      bool    // no object is left, so remove the record
 	renamedFrom *rename // whose record the app continues, or nil
-	refused     bool    // by the cluster, which is asked again later
+	refused     bool    // the cluster refused an object; later passes ask again
 	err         error
 }
 
@@ -27,8 +27,8 @@ type recorded struct {
 	unpushed error
 }
 
-// numbered returns the state with a serial above the serials in the record and in the cluster. So a process with an
-// older record cannot undo an applied rollback.
+// numbered returns the state with a serial above the serials in the record and in the cluster. A process with an older
+// record then decides nothing, so it cannot undo an applied rollback.
 func (t *transition) numbered() rollout.State {
 	state := t.decision.State
 	if t.before.IsTransition(&state) {

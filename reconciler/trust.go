@@ -11,8 +11,8 @@ import (
 	"gitrollout.dev/gitrollout/strategies"
 )
 
-// verifyState returns an error for an untrusted state branch. A signed commit of gitrollout on top would make the head
-// look trusted.
+// verifyState returns an error for an untrusted state branch. Otherwise, gitrollout's next signed commit would make the
+// head look trusted.
 func (l *poller) verifyState(tree Snapshot) error {
 	if l.Believe == nil {
 		return nil
@@ -64,8 +64,8 @@ func (l *poller) holdUnverified(ctx context.Context, was, next *gitView, refused
 	return err
 }
 
-// foreign returns the recorded commits that are not ancestors of the view's commit. If a trusted head is known, it
-// returns none; after an error, all.
+// foreign returns the recorded commits that are not ancestors of the view's commit. If a head was trusted since the
+// start, foreign returns none. After an error, it returns all.
 func (l *poller) foreign(ctx context.Context, v *gitView) (outside []string, err error) {
 	if !v.refused.Blind {
 		return nil, nil

@@ -88,7 +88,7 @@ func churnKustomization(name string, i int) string {
 	}[i]
 }
 
-// start returns a reconciler that has read nothing, but the record.
+// start returns a reconciler that has read only the records.
 func (c *churn) start() *Reconciler {
 	r := New(Options{Cluster: "prod", Repository: c, Past: c, Renderer: render.New(render.InProcess{}),
 		Log: slog.New(slog.DiscardHandler), Policy: func(rollout.Heads) (*rollout.Policy, error) { return c.policy, nil }})
@@ -106,7 +106,8 @@ func (c *churn) push(files map[string]string) {
 
 const churnLink = "-> "
 
-// change returns a commit of files and, after churnLink, of links. Files replace folders, and folders replace files.
+// change returns a commit of files. Content after churnLink is the target of a symbolic link. Files replace folders, and folders replace
+// files.
 func (c *churn) change(files map[string]string) memgit.Change {
 	made := memgit.Change{Author: "Ann", Message: fmt.Sprint("push ", c.rand.Uint64()), Edits: Contents(files), Links: map[string]string{}}
 	tree := c.Server.Commits[c.head("main")]
@@ -137,7 +138,7 @@ func (c *churn) edit() map[string]string {
 	name, i := churned[c.rand.IntN(len(churned))], c.rand.IntN(6)
 	dir := "apps/" + name + "/"
 	switch c.rand.IntN(20) {
-	case 12: // other file names of a kustomization, and an invalid name
+	case 12: // other names of the kustomization file, one of them invalid
 		all := append(slices.Clone(render.KustomizationNames), "renamed.yaml")
 		return map[string]string{dir + all[i%4]: churnKustomization(name, i), dir + all[(i+1)%4]: "", dir + all[(i+3)%4]: ""}
 	case 13: // a file gives way to a folder, and an app's folder to a file
@@ -188,7 +189,7 @@ func (c *churn) act() {
 	case 0, 1:
 		c.push(c.edit())
 	case 2:
-		if c.rand.IntN(5) == 0 { // an untrusted head, or a trusted head again
+		if c.rand.IntN(5) == 0 { // the head becomes untrusted, or trusted again
 			c.refused = nil
 			if c.rand.IntN(2) == 0 {
 				id := c.Server.Make(c.head("main"), c.change(c.edit()))
@@ -387,8 +388,8 @@ func TestViewsOfManyPushes(t *testing.T) {
 	}
 }
 
-// TestAppsThatWaitForTheSameCommit checks that all apps become due when a commit arrives that their answers about a shared change need.
-// Commits arrive in the order of their ids, which depend on the seed.
+// TestAppsThatWaitForTheSameCommit checks apps whose answers about a shared change need the same commit. When the commit arrives, all
+// become due. Commits arrive in the order of their ids, which depend on the seed.
 func TestAppsThatWaitForTheSameCommit(t *testing.T) {
 	for seed := range uint64(8) {
 		c := newChurn(t, seed)

@@ -33,11 +33,10 @@ func Heartbeat(ctx context.Context) {
 	}
 }
 
-// leastTimeout is a task's minimum time without a heartbeat. A request ends within 2 minutes.
+// leastTimeout is longer than any request, which ends within 2 minutes.
 const leastTimeout = 5 * time.Minute
 
-// Stuck names the tasks of Run without a heartbeat for ten intervals and at least 5 minutes. It returns "" if there are
-// none.
+// Stuck names the tasks of Run that had no heartbeat for ten intervals and at least 5 minutes, or returns "".
 func (r *Reconciler) Stuck(interval time.Duration) string {
 	timeout := max(leastTimeout, 10*r.in.interval(interval))
 	var hung []string

@@ -11,8 +11,8 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// Keyring reads the keys of an app's encrypted files from its Secret, as the app's service account. So no app can use
-// another app's key.
+// Keyring reads an app's decryption keys from the app's Secret, as the app's service account. So no app can use
+// another's key.
 type Keyring struct {
 	App    func(name string) rollout.App // with the settings of the newest commit
 	Client func() *cluster.Client
@@ -31,8 +31,8 @@ type heldKeys struct {
 
 const keysFor = 5 * time.Second
 
-// Unlock is the callback of render.InProcess. gitrollout records its errors in Git, so equal failures must have equal
-// texts.
+// Unlock is the callback of render.InProcess. gitrollout records Unlock's errors in Git, so equal failures must have
+// equal texts.
 func (k *Keyring) Unlock(app rollout.App, locks []sops.Lock) ([]byte, error) {
 	keys, err := k.of(app)
 	if err != nil {

@@ -85,7 +85,7 @@ func (o *Sinks) record(a report.App) {
 	}
 }
 
-// Trace is the callback of reconciler.Options. Each tracer gets the context that the tracer before returned.
+// Trace is the callback of reconciler.Options. Each tracer gets the previous tracer's context.
 func (o *Sinks) Trace(ctx context.Context, part report.Part, app string) (context.Context, func(error)) {
 	ends := make([]func(error), len(o.Tracers))
 	for i, trace := range o.Tracers {

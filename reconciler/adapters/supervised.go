@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// Supervised returns a function that calls work. The function returns early if hung() reports a problem or work
-// outlasts its context. The next process repeats lost decisions.
+// Supervised returns a function that calls work. The function returns early if hung() reports a problem, or if work
+// does not end soon after its context. The next process repeats unrecorded decisions.
 func Supervised(
 	every time.Duration, hung func() string, work func(context.Context) error,
 ) func(context.Context) error {
@@ -36,5 +36,5 @@ func Supervised(
 	}
 }
 
-// graceToEnd is how long work may take to return after Grace has cancelled its last write.
+// graceToEnd is the time for work to return after its last write was cancelled (Grace).
 const graceToEnd = 5 * time.Second

@@ -38,7 +38,7 @@ func TestWorkThatHangsIsGivenUp(t *testing.T) {
 				ctx, stop := context.WithTimeout(t.Context(), tt.stopAt)
 				defer stop()
 				work := tt.work
-				if tt.message != "EOF" && tt.message != "" { // synctest.Test waits for the end of all goroutines
+				if tt.message != "EOF" && tt.message != "" { // synctest.Test waits for all goroutines, so this work must end
 					over := make(chan struct{})
 					defer close(over)
 					work = func(context.Context) error { <-over; return nil }

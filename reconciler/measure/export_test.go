@@ -18,7 +18,7 @@ func (w *Worker) Remembered() int {
 	return len(w.stations)
 }
 
-// Under returns an app's measurements under way.
+// Under returns an app's running and uncollected measurements.
 func (w *Worker) Under(app string) []string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -28,12 +28,12 @@ func (w *Worker) Under(app string) []string {
 	return nil
 }
 
-// Within limits the time of a judgement. Only an endless judgement reaches the limit.
+// Within limits the time of do, which evaluates a condition.
 func Within[T any](limit time.Duration, do func() (T, error)) (got T, err error) {
 	return within(limit, do)
 }
 
-// Request returns the request of a measurement, which a provider's answer does not show.
+// Request returns the request that a measurement sends to its provider.
 func (w *Worker) Request(ctx context.Context, m strategies.Measure, app rollout.App, latest, suffix string) (provider.Request, error) {
 	return w.request(ctx, &task{Measure: m, app: app}, latest, suffix)
 }

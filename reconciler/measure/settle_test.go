@@ -69,8 +69,8 @@ func TestNothingIsRemembered(t *testing.T) {
 	compare.CheckNamed(t, "of an ended analysis: measurements, and forgotten", []any{0, true}, []any{len(b.Measured("shop")), forgotten()})
 }
 
-// TestJobsAreRemovedOnce checks that the Job of a failed request is not deleted while its analysis continues. A Job
-// that has ended is deleted once. If no Job was requested, none is deleted.
+// TestJobsAreRemovedOnce checks that the Job of a failed request is not deleted while the analysis continues. A Job that has ended is
+// deleted once. If no Job was requested, none is deleted.
 func TestJobsAreRemovedOnce(t *testing.T) {
 	g := &gates{fails: errors.New("the API server is away")}
 	begun := make(chan struct{})

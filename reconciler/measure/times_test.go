@@ -15,9 +15,9 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// TestQueryTimes checks the times of a comparison's queries: both are for the time of the measurement, so that the results cover the same
-// requests. A comparison with the version before the release asks for this version at the time at which the release began. A range query
-// ends at the same times. Without a comparison, the server's clock decides, unless the measurement is in the past.
+// TestQueryTimes checks the times of queries. Both queries of a comparison have the measurement's time. But a query for the version before
+// the release has the release's start time. For range queries, these times are the end. Without a comparison, a query has no time, unless
+// the measurement is in the past.
 func TestQueryTimes(t *testing.T) {
 	began := noon.Add(-3 * time.Hour)
 	at := func(t time.Time) string { return strconv.FormatInt(t.Unix(), 10) }

@@ -138,7 +138,7 @@ func (w *Worker) Take(ctx context.Context, app rollout.App, m strategies.Measure
 	return w.measure(ctx, &task{Measure: m, app: app, slots: make(chan struct{}, 1)})
 }
 
-// Settle returns when each measurement has a result or waits for a Job or a gate. It reports whether there are results.
+// Settle returns when each measurement has a result or waits for a Job or a gate.
 func (w *Worker) Settle(ctx context.Context) (found bool) {
 	for w.isBusy(&found) && ctx.Err() == nil {
 		select {
@@ -300,7 +300,7 @@ func (w *Worker) ask(ctx context.Context, t *task, latest, suffix string) (resul
 		case <-ctx.Done():
 			return result, ctx.Err()
 		}
-		asked = asked || ctx.Err() == nil // the slot may come after the analysis has ended
+		asked = asked || ctx.Err() == nil // not if the analysis ended before
 		result, err = within(provider.Timeout(request)+grace, func() (provider.Result, error) {
 			defer func() { <-t.slots }()
 			return provider.Measure(ctx, w.Deps, request)

@@ -295,7 +295,8 @@ var job = rollout.Metric{Name: "job", Provider: "job", Config: map[string]any{
 	}},
 }}
 
-// TestRunningHoldsNoSlot checks that a running Job occupies no slot, and is read by the same name. A failed deletion is reported.
+// TestRunningHoldsNoSlot checks that a running Job occupies no slot. Each request for the Job must have the same name. A failed deletion is
+// reported.
 func TestRunningHoldsNoSlot(t *testing.T) {
 	g := &gates{refuses: errors.New("not allowed")}
 	url, _ := serve(t, nil)
@@ -338,7 +339,7 @@ func TestJudgingEnds(t *testing.T) {
 	compare.CheckNamed(t, "a judgement that does not end is dropped", true, err != nil)
 }
 
-// TestEnd checks that running measurements are dropped when the process ends.
+// TestEnd checks that running and waiting measurements have no result when the process ends.
 func TestEnd(t *testing.T) {
 	begun := make(chan struct{})
 	url, _ := serve(t, hang(begun))
@@ -385,7 +386,7 @@ func TestComparesAndKeepsSecrets(t *testing.T) {
 	compare.Check(t, []any{analysis.Errored, "Secret shop/metrics has no key other"}, []any{got.Phase, got.Message})
 }
 
-// TestElapsed checks that both queries of a comparison have the seconds at the measurement's moment, however late a query is sent.
+// TestElapsed checks that {{elapsed}} is the same in both queries of a comparison, even if one is sent later.
 func TestElapsed(t *testing.T) {
 	var mu sync.Mutex
 	var sent []string
@@ -416,7 +417,7 @@ func TestElapsed(t *testing.T) {
 	compare.CheckNamed(t, "sent", []string{"new=90+3600", "old=90+3600"}, sent)
 }
 
-// TestCountsByLabel checks that a comparison counts the values of its label.
+// TestCountsByLabel checks that a comparison by a label counts the label's values.
 func TestCountsByLabel(t *testing.T) {
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		fmt.Fprint(w, `{"status":"success","data":{"resultType":"vector","result":[{"metric":{"n":"of","user":"ann"},"value":[1,"700"]},`+
@@ -429,7 +430,7 @@ func TestCountsByLabel(t *testing.T) {
 	compare.Check(t, "1 of 2 (50%), stable 1 of 2 (50%)", b.measure(t, m).Value)
 }
 
-// TestAsksForHistograms checks that a request for a histogram is sent if and only if the metric compares histograms.
+// TestAsksForHistograms checks that a request asks for a histogram only if the metric compares histograms.
 func TestAsksForHistograms(t *testing.T) {
 	b := newBench(t, nil)
 	for name, c := range map[string]struct {
@@ -443,7 +444,7 @@ func TestAsksForHistograms(t *testing.T) {
 	}
 }
 
-// TestOverIsOver checks the measurements of a gate, a Job and a slow server when their analyses end. The measurements stop, the Job is
+// TestOverIsOver ends the analyses of three measurements: a webhook gate, a Job and a slow server. The measurements stop, the Job is
 // deleted, and no result is left to collect.
 func TestOverIsOver(t *testing.T) {
 	asked := make(chan struct{}, 1000)

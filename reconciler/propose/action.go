@@ -55,7 +55,7 @@ func about(in strategies.Input, verb rollout.Verb) rollout.Hash {
 	return ""
 }
 
-// Possible returns the actions that the app's state allows. Reason is empty, and Through is "" or "entry".
+// Possible returns the actions that the app's state allows. Each action has no Reason, and Through is "" or "entry".
 func Possible(in strategies.Input) (out []Action) {
 	for _, a := range append(entry(in), []Action{{Verb: rollout.Promote}, {Verb: rollout.Promote, Full: true},
 		{Verb: rollout.Promote, AdoptAnyway: true}, {Verb: rollout.Hold}, {Verb: rollout.Hold, Off: true},
@@ -96,7 +96,7 @@ func (t Target) Decide(in strategies.Input, a Action) (Change, error) {
 	}
 	if p := d.promotion; p != nil && p.Decision != rollout.Promote && p.Decision != rollout.Restart && p.At == "" &&
 		in.State.Spent != "" {
-		p.At = rollout.Second(in.Now).Format(time.RFC3339) // a file that equals the spent file has no effect
+		p.At = rollout.Second(in.Now).Format(time.RFC3339) // else the file may equal the spent file
 	}
 	about := in.State
 	if r := strategies.Coming(in); r != nil {
@@ -140,7 +140,7 @@ func decide(in strategies.Input, a Action) (decision, error) {
 	return decision{}, fmt.Errorf("there is no verb %q", a.Verb)
 }
 
-// promoteFully opens all gates. In a hold for adoption or renaming, Git's version replaces the running version.
+// promoteFully opens all gates. If adoption or a rename holds the app, Git's version replaces the running version.
 func promoteFully(in strategies.Input) (decision, error) {
 	d := decision{subject: "Promote " + in.App.Name + " fully"}
 	h, coming := in.State.Held, strategies.Coming(in)
@@ -360,7 +360,7 @@ func retry(in strategies.Input) (decision, error) {
 	case !rejected:
 		return decision{}, errors.New("nothing to try again: the version in Git was not rejected")
 	}
-	// A second retry's file must differ from the first file, so it has the time.
+	// The file has the time, so that a second retry's file differs.
 	p := &rollout.Promotion{Release: hash, Decision: rollout.Retry, At: rollout.Second(in.Now).Format(time.RFC3339)}
 	if was := in.Promotion; was != nil && was.Release == hash && was.Commit != "" && !was.Barred {
 		p.Through, p.Commit = was.Through, was.Commit // the file is also the approval for its stage

@@ -85,8 +85,8 @@ func shop() strategies.Input {
 	}
 }
 
-// TestAbortOfAWatch checks the abort of a watch: the file names the stable version, and this version stays. While the old pods are kept,
-// or without a watch, there is nothing to abort.
+// TestAbortOfAWatch aborts the watch after a release. The promotion file names the stable version, and this version stays. While the old
+// pods are kept, or without a watch, the abort is refused.
 func TestAbortOfAWatch(t *testing.T) {
 	in := shop()
 	in.State = in.State.AtRest(rollout.Healthy, "")
@@ -391,8 +391,8 @@ func TestRetryWithoutDocument(t *testing.T) {
 	}
 }
 
-// TestRetryOfAnOlderCommit checks that a commit that a stage has rejected can be retried while the head waits for the stage before, and
-// that a retry of the waiting head is refused.
+// TestRetryOfAnOlderCommit checks that a rejected older version can be retried while the head waits for the previous stage. If the head
+// does not wait, a retry is refused, because the head was not rejected.
 func TestRetryOfAnOlderCommit(t *testing.T) {
 	in := rejected()
 	in.State.Rejected[0].Hash = "h1-older"

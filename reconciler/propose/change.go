@@ -50,8 +50,8 @@ func releaseLine(r *rollout.Release, what string) string {
 	return fmt.Sprintf("Release %s of %s by %s%s:\n%s", r.Hash, rollout.ShortID(r.Commit), r.Author, what, r.Subject)
 }
 
-// Promotion proposes to open gates. Its time is the start of the newest step, so that equal proposals give equal
-// commits.
+// Promotion proposes to open gates. The commit's time is the start of the newest step, so that equal proposals give
+// equal commits.
 func Promotion(cluster string, s rollout.State, key *rollout.Promotion) Change {
 	about := rollout.State{APIVersion: s.APIVersion}
 	o, _ := Target{Cluster: cluster}.promotion(s.App, key, about, time.Time{}) // texts can always be encoded
@@ -88,7 +88,7 @@ func logged(s rollout.State, why rollout.Rejection) string {
 	return ""
 }
 
-// Revert proposes to revert a rejected release. The commit has the rejection's time. If canRetry is true, its message
+// Revert proposes to revert a rejected release. The commit has the rejection's time. If canRetry is true, the message
 // says how to retry.
 func Revert(cluster string, s rollout.State, rejection rollout.Rejection, canRetry bool, v Reversion) Change {
 	o := Change{

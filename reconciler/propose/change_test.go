@@ -30,7 +30,7 @@ Merge this commit to let the release go on.
 To undo the release, before or after that: gitrollout undo shop
 `}
 	compare.Check(t, want, o)
-	// Here, the release has measurements. The step of another workload began last.
+	// This release has measurements, and another workload whose step began last.
 	state := shop().State
 	later, api := state.Progress[0].Entered.Add(time.Hour), rollout.Workload{Namespace: "shop", Name: "api"}
 	earlier := rollout.Progress{Workload: api, Step: 3, Of: 3, Name: "end", Weight: 100, Entered: later.Add(-2 * time.Hour)}
@@ -148,7 +148,7 @@ func TestBack(t *testing.T) {
 		"InFlight": {shop().State, "", "c1c1c1c1c1", false, ""},
 		"Degraded": {degraded, "", "c1c1c1c1c1", false, ""},
 		"First":    {first, "", "", false, "no version to go back to"},
-		// Back skips the current version, a version that was never stable, and a rejected version.
+		// Without a hash, Back skips the current version, a version that was never stable, and a rejected version.
 		"TheOneBefore":  {healthy, "", "c8", true, ""},
 		"OfAHash":       {healthy, "h1-9", "c9", true, ""},
 		"Stable":        {healthy, "h1-1", "c1c1c1c1c1", false, ""},
@@ -319,8 +319,8 @@ func two(a string, n int, b string, m int) string {
 	return fmt.Sprintf(doc, a, n) + "---\n" + fmt.Sprintf(doc, b, m)
 }
 
-// TestReversionKeepsThePods checks that a revert of a file keeps the present replicas. The renders show which numbers of the file are
-// replicas of which workload. If replicas cannot be kept, the proposal lists them.
+// TestReversionKeepsThePods checks that a revert of a file keeps the present replicas. The renders show which numbers in the file are a
+// workload's replicas. If replicas cannot be kept, the proposal lists them.
 func TestReversionKeepsThePods(t *testing.T) {
 	const (
 		kustomization = "kustomization.yaml"
@@ -413,8 +413,8 @@ func TestReversionOfAFolderWithAnotherName(t *testing.T) {
 	compare.CheckNamed(t, "edits, resized, and error", []any{want, 0, error(nil)}, []any{v.Edits, len(v.Resized), err})
 }
 
-// TestReversionOfWhatIsConfigured checks that a revert is an error if the app's entry in config.yaml has changed. A revert of only the
-// app's files would create another version.
+// TestReversionOfWhatIsConfigured checks that a revert is an error if the app's entry in config.yaml has changed. With another entry, the
+// old files would give another version.
 func TestReversionOfWhatIsConfigured(t *testing.T) {
 	head, old := commit{"a/web.yaml": "image: shop:${tag}\nenv: 2"}, commit{"a/web.yaml": "image: shop:${tag}\nenv: 1"}
 	variables := func(values map[string]string) func(a *rollout.App) {

@@ -8,7 +8,7 @@ import (
 	"gitrollout.dev/gitrollout/strategies"
 )
 
-// Mergeable reports whether a merge makes only the proposed edits. Users may have pushed others to the branch.
+// Mergeable reports whether a merge makes only the proposed edits. Users may have pushed other edits.
 func Mergeable(cluster string, in strategies.Input, m rollout.Merge) bool {
 	if commit := Awaits(&in.State, in.Promotion); commit != "" && in.Entry != nil {
 		want, _ := entryOf(in.Entry.Release, commit).For(in.State).Encode() // texts can always be encoded

@@ -42,7 +42,7 @@ func TestMergeable(t *testing.T) {
 	compare.CheckNamed(t, "a proposal without a gate is to be merged", false, propose.Mergeable("prod", in, rollout.Merge{Clean: true}))
 }
 
-// TestMergeableApproval checks which branches and merges approve the entry of an app. An approved app needs no merge.
+// TestMergeableApproval checks which branch and which merges approve the entry of an app.
 func TestMergeableApproval(t *testing.T) {
 	const own, joint = "gitrollout/promote/prod/shop", "gitrollout/promote/prod/@c9c9c9c9c9c9"
 	in := shop()

@@ -103,8 +103,7 @@ func NewReversion(head, old Tree, from, to *rollout.Render, all []*rollout.Rende
 	return v, nil
 }
 
-// isConfigured reports whether the app's entry has another renderer, or another value for a variable in the app's
-// files.
+// isConfigured reports whether the app's entry changed the renderer, or a variable in the app's files.
 func isConfigured(head Tree, from, to *rollout.Render) (bool, error) {
 	now, then := from.App, to.App
 	if now.Helm != then.Helm || now.Plain != then.Plain || now.Directory != then.Directory ||

@@ -72,7 +72,7 @@ func subjectOf(a Action, apps []string, most int) string {
 	return text
 }
 
-// joined returns the last part of a branch name. No app name contains its "+".
+// joined returns the last part of a branch name. No app name contains "+".
 func joined(apps []string) string {
 	const most = 100 // bytes; a file name has at most 255
 	all := strings.Join(apps, "+")

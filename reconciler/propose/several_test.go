@@ -90,7 +90,7 @@ func TestSubjectOfSeveral(t *testing.T) {
 	}
 }
 
-// TestJoined checks that the branch name of a proposal for many apps is short, and that other apps give another name.
+// TestJoined checks that the branch name of a proposal for many apps is short, and differs for other apps.
 func TestJoined(t *testing.T) {
 	var apps []string
 	for i := range 40 {

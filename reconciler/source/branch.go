@@ -31,8 +31,8 @@ type Branch struct {
 	Behind       error                // why the commit's configuration is not in force and no app advances
 }
 
-// Open reads a commit. If its configuration is invalid, last, which may be nil, stays in force. An error means that the
-// commit is unreadable.
+// Open reads a commit. If the commit's configuration is invalid, "last" stays in force. An error means that the commit
+// is unreadable.
 func (r *Reader) Open(tree Snapshot, last *rollout.Config) (*Branch, error) {
 	b := &Branch{Cluster: r.cluster, Tree: tree, Policy: r.Policy.Load()}
 	if b.Config, b.Behind = r.ConfigAt(tree); b.Behind != nil {
@@ -86,11 +86,11 @@ func (b *Branch) WithProject(app rollout.App) rollout.App {
 	return app
 }
 
-// AnyAuthor, in place of a path, permits every author of a commit.
+// AnyAuthor, in place of a promoters' file, lets every author promote.
 const AnyAuthor = "*"
 
-// Promoters returns the path of the promoters' file of an app's project, or "". Without a file, it returns AnyAuthor if
-// the project bars some authors.
+// Promoters returns the path of the promoters' file of an app's project, or "". Without a file, Promoters returns
+// AnyAuthor if the project bars some authors.
 func (b *Branch) Promoters(app string) string {
 	project, _ := b.Policy.ProjectOf(app)
 	if _, some := project.Bars(""); some && project.Promoters == "" {
@@ -116,8 +116,8 @@ func (b *Branch) Stage() *rollout.Stage {
 	return nil
 }
 
-// Removed returns a removed app's error. The app's objects stay, because a typo in a glob must not stop a service. Each
-// app in "empty" has no objects, and may be the new name.
+// Removed returns the error of an app that is no longer listed. The app's objects stay, because a typo in a glob must
+// not stop a service. Each app in "empty" may be the new name.
 func (b *Branch) Removed(a rollout.App, empty ...string) *rollout.InvalidError {
 	if e, found, err := b.Tree.Lookup(a.Path); err == nil && found && e.Kind == rollout.Symlink {
 		return render.LinkedApp(a.Path)
@@ -151,8 +151,8 @@ type Promotion struct {
 	By   rollout.Commit     // commit that wrote the file; zero if unknown
 }
 
-// Promotion reads an app's promotion file or, if there is none, a former name's file, because decisions stay valid
-// after a rename.
+// Promotion reads an app's promotion file. If there is none, it reads a former name's file, because decisions survive a
+// rename.
 func (b *Branch) Promotion(app rollout.App) Promotion {
 	for _, name := range append([]string{app.Name}, strings.Fields(app.Formerly)...) {
 		if name != app.Name && slices.ContainsFunc(b.Apps, func(a rollout.App) bool { return a.Name == name }) {

@@ -1,2 +1,2 @@
-// Package source reads the users' branch and the state branch. Commands and pages also use [Gatherer].
+// Package source reads the users' branch and the state branch.
 package source

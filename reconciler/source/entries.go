@@ -14,16 +14,15 @@ import (
 	"gitrollout.dev/gitrollout/strategies/cohort"
 )
 
-// Entries decides which apps may take the shared changes of one head, from Git and the time. Call Forget before the
-// first use.
+// Entries decides which apps may take the shared changes of one head. Call Forget before the first use.
 type Entries struct {
 	Branch *Branch
 	Record func(app string) rollout.State
 	Head   func(app rollout.App) (head strategies.Head, ready bool)
 	Files  func(app string) []string  // sorted, of the newest render, even if Git no longer lists the app
 	ReadBy func(file string) []string // the apps with the file in Files
-	// Reads reports whether Files still lacks an app's files. They come from the render at this head or, if that fails,
-	// at the recorded commit.
+	// Reads reports whether Files still lacks an app's files. If the app has no render at this head, its files come
+	// from the recorded commit's render.
 	Reads func() bool
 	// Render returns an app's render of a commit.
 	Render func(app rollout.App, commit string) (*rollout.Render, error)
@@ -62,7 +61,7 @@ func (e *Entries) Waiting(app string) (*cohort.Change, error) {
 	return change, nil
 }
 
-// Of returns whether an app may follow its head now, or nil if no shared change keeps the app.
+// Of returns the entry for the shared change at an app's head, or nil if the app needs no entry.
 func (e *Entries) Of(app rollout.App, s rollout.State, head strategies.Head, p *rollout.Promotion, now time.Time) (
 	*cohort.Entry, error,
 ) {
@@ -91,7 +90,7 @@ func (e *Entries) Of(app rollout.App, s rollout.State, head strategies.Head, p *
 	case slices.ContainsFunc(changed, isForeign) && e.Reads():
 		return nil, fmt.Errorf("the other apps at commit %s: %w", e.Branch.Tree.Commit().Short(), ErrNotReady)
 	}
-	// Waiting also returns a change if the app's shared files return to earlier content.
+	// For shared files that return to earlier content, Waiting would return a change.
 	shared := slices.DeleteFunc(changed, func(file string) bool { return !isShared(file) })
 	returns, err := e.returns(app.Name, s, shared)
 	if err != nil || returns || len(shared) == 0 { // needs no record of another app
@@ -198,7 +197,7 @@ func (e *Entries) waiting(m *cohort.Member, app rollout.App, s rollout.State) {
 	}
 }
 
-// returns reports whether the shared files are as before the app's last shared change, so that the app has run them.
+// returns reports whether the shared files equal the files before the app's last shared change, which the app has run.
 func (e *Entries) returns(app string, s rollout.State, shared []string) (bool, error) {
 	if s.Entered == nil || len(shared) == 0 {
 		return false, nil
@@ -242,7 +241,7 @@ func (e *Entries) Readers(file string) []string { return e.ReadBy(file) }
 
 // ID implements cohort.World.
 func (e *Entries) ID(file string) string {
-	id, _ := e.idAt(e.Branch.Tree.Commit().ID, file) // read before, so without an error
+	id, _ := e.idAt(e.Branch.Tree.Commit().ID, file) // cached by differing, so without an error
 	return id
 }
 

@@ -16,7 +16,7 @@ import (
 
 var noon = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 
-// baseApps has n apps that read a base, and their records.
+// baseApps has apps that read a base, and the apps' records.
 type baseApps struct {
 	cohort.Index
 	commits map[string]commit
@@ -47,7 +47,7 @@ func newFleet(t testing.TB, n int) *baseApps {
 	return f
 }
 
-// head makes a commit with edits of the commit "one" the head.
+// head edits the commit "one" and makes the result the head.
 func (f *baseApps) head(t testing.TB, id string, edits map[string]string) {
 	t.Helper()
 	f.commits[id] = f.commits["one"].with(id, edits)
@@ -91,7 +91,7 @@ func (f *baseApps) headOf(app string) strategies.Head {
 	return strategies.Head{Commit: r.Commit, Render: r}
 }
 
-// entry returns an app's entry now. Only waiting apps have one.
+// entry returns an app's present entry, or nil if the head needs no entry.
 func (f *baseApps) entry(t testing.TB, app string, p *rollout.Promotion) *cohort.Entry {
 	t.Helper()
 	f.entries.Forget()
@@ -104,7 +104,7 @@ func (f *baseApps) entry(t testing.TB, app string, p *rollout.Promotion) *cohort
 	return e
 }
 
-// last returns the app that enters last.
+// last returns an app of the last cohort.
 func (f *baseApps) last(t testing.TB) string {
 	t.Helper()
 	for _, a := range f.apps {
@@ -116,8 +116,8 @@ func (f *baseApps) last(t testing.TB) string {
 	return ""
 }
 
-// TestEntriesOf checks which heads wait for a cohort. Rollbacks, verified versions and content that ran before never wait. A revert of a
-// release in flight waits only with its other content: see strategies.TestEntryOfARevert.
+// TestEntriesOf checks which heads wait for a cohort. Rollbacks, verified versions and content that ran before never wait. If a commit
+// reverts a release in flight, only the commit's other content waits: see strategies.TestEntryOfARevert.
 func TestEntriesOf(t *testing.T) {
 	for name, tt := range map[string]struct {
 		change func(f *baseApps, s *rollout.State, app string)
@@ -170,8 +170,8 @@ func TestEntriesOf(t *testing.T) {
 	}
 }
 
-// TestEntriesOfPromotions checks that a promotion with through: entry, a full promotion and an abort let an app take the change. A
-// promotion for another version, for a step or with a spent file does not.
+// TestEntriesOfPromotions checks that a promotion with through: entry, a full promotion and an abort let an app take the change. Holds,
+// used files, and promotions of a step or of another version do not.
 func TestEntriesOfPromotions(t *testing.T) {
 	f := newFleet(t, 12)
 	app := f.last(t)
@@ -198,7 +198,7 @@ func TestEntriesOfPromotions(t *testing.T) {
 	}
 }
 
-// TestEntriesOfAborts checks that an abort lets no app take a change that has no new version, because it could reject nothing.
+// TestEntriesOfAborts checks that an abort lets no app take a change without a new version, because the abort has no version to reject.
 func TestEntriesOfAborts(t *testing.T) {
 	f := newFleet(t, 12)
 	app := f.last(t)
@@ -219,7 +219,7 @@ func TestEntriesOfOthers(t *testing.T) {
 	}
 	for name, tt := range map[string]struct {
 		change func(f *baseApps, s *rollout.State, app string)
-		want   string // in the wait of an app of the last cohort
+		want   string // part of what an app in the last cohort waits for
 	}{
 		"none has it": {func(*baseApps, *rollout.State, string) {}, "0 of 2 apps have the same change"},
 		"in flight":   {func(_ *baseApps, s *rollout.State, _ string) { in(s, rollout.Paused) }, "is Paused with the same change"},
@@ -263,7 +263,7 @@ func TestEntriesOfOthers(t *testing.T) {
 	}
 }
 
-// firstOf returns the app that enters first.
+// firstOf returns an app of the first cohort.
 func (f *baseApps) firstOf(t testing.TB) string {
 	t.Helper()
 	for _, a := range f.apps {
@@ -295,7 +295,7 @@ func TestEntriesAfterUnhealthyApps(t *testing.T) {
 }
 
 // TestEntriesOfLostApps checks an app that has a change. The app keeps its place while Git does not list the app, and after a push to the
-// app that changes no object. Without the change, such an app does not count.
+// app that changes no object. An unlisted app without the change does not count.
 func TestEntriesOfLostApps(t *testing.T) {
 	for name, tt := range map[string]struct {
 		has    bool // the app has the change and is not healthy
@@ -331,8 +331,8 @@ func TestEntriesOfLostApps(t *testing.T) {
 	}
 }
 
-// TestEntriesAreUnknown checks that an app waits with ErrNotReady while a commit or another app is being read. An app's own file needs no
-// other app. A commit that is gone keeps no app.
+// TestEntriesAreUnknown checks that an app waits with ErrNotReady while a commit or another app is being read. A change of an app's own
+// file never waits. If the recorded commit is gone, the app does not wait.
 func TestEntriesAreUnknown(t *testing.T) {
 	f := newFleet(t, 12)
 	app := f.apps[0]
@@ -392,7 +392,7 @@ func TestEntriesReadEachRecordOnce(t *testing.T) {
 	}
 }
 
-// TestRecordedEntry checks that a command takes the wait for a cohort from the record, for the head that the record names.
+// TestRecordedEntry checks that a command reads an app's cohort from the record, if the record names the head.
 func TestRecordedEntry(t *testing.T) {
 	f := newFleet(t, 12)
 	app := f.last(t)

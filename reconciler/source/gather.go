@@ -67,7 +67,7 @@ func (g Gatherer) Look(in *strategies.Input) {
 	}
 }
 
-// Desired returns the cluster's desired objects. The routing was applied at "applied".
+// Desired returns an app's desired objects. "applied" is the time when the present routes were applied.
 func (g Gatherer) Desired(ctx context.Context, in strategies.Input, applied time.Time) ([]rollout.Object, error) {
 	s := in.State
 	source, err := g.RenderAt(ctx, in.App, s.Source)

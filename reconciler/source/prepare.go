@@ -18,13 +18,13 @@ type App struct {
 	Calendar  rollout.Calendar
 	State     rollout.State
 	Stage     *rollout.Stage // of the cluster, or nil
-	Entry     *cohort.Entry  // for a shared change at the head; nil if none is needed
+	Entry     *cohort.Entry  // for a shared change or stage; nil if none is needed
 	Place     *rollout.Place
-	Barred    error // by the policy, for the head's author; only other content than at State.Source is barred
+	Barred    error // why the policy bars the head's author, unless the content is as at State.Source
 }
 
-// Trust holds an app's facts that only the reconciler knows. For the zero value, Prepare takes from the record why an
-// app conflicts, waits for a cohort, or ignores its promotion file.
+// Trust holds an app's facts that only the reconciler knows. Without IsKnown, Prepare reads from the record why the app
+// conflicts, waits, or ignores its promotion file.
 type Trust struct {
 	IsKnown    bool
 	Refused    *rollout.InvalidError // why the newest commit is not followed
@@ -35,7 +35,7 @@ type Trust struct {
 	Entry      *cohort.Entry
 }
 
-// Prepare returns an app for Gather. A forbidden head has an error and no render.
+// Prepare returns an app for Gather. A head with an error has no render.
 func Prepare(b *Branch, app rollout.App, s rollout.State, head strategies.Head, p Promotion, t Trust) (a App) {
 	if !t.IsKnown {
 		p.By = head.Commit
@@ -63,7 +63,7 @@ func Prepare(b *Branch, app rollout.App, s rollout.State, head strategies.Head, 
 		head.Commit, head.Err = p.By, p.Err
 	case t.Unapproved != nil:
 		head.Commit, head.Err = p.By, t.Unapproved
-	case head.Render == nil && t.Unknown != nil: // otherwise an outdated render stays for a rollback
+	case head.Render == nil && t.Unknown != nil: // an outdated render stays, for a rollback
 		head.Err = t.Unknown
 	case head.Render != nil && (s.Stable == nil || head.Render.Release() != s.Stable.Hash): // a rollback begins no release
 		a.Barred = policy.CheckAuthor(b.Tree, head.Render, head.Render.Commit.Author, b.Policy)
@@ -132,11 +132,11 @@ func recordedEntry(b *Branch, s rollout.State, head strategies.Head, p *rollout.
 	return e
 }
 
-// opens reports whether a promotion lets an app take a change, or aborts the change here. A promotion without a commit
-// opens only a version that the app does not have yet.
+// opens reports whether a promotion file lets a waiting change into the app, or aborts the change. A file without a
+// commit promotes only a version that the app does not have yet.
 func opens(p *rollout.Promotion, s rollout.State, version rollout.Hash, commit string) bool {
 	isOf := func(r *rollout.Release) bool { return r != nil && r.Hash == version }
-	isNew := !isOf(s.Release) && !isOf(s.Stable) // otherwise an abort rejects nothing
+	isNew := !isOf(s.Release) && !isOf(s.Stable) // an abort of an entered version rejects nothing
 	isIt := func() bool { return p.Commit == "" && isNew || p.Commit == commit && p.At != "" }
 	return p.Says(rollout.Abort, version) && isNew && s.Release == nil && s.Stable != nil ||
 		p.Says(rollout.Promote, version) && p.Digest != s.Spent && isIt() &&

@@ -85,7 +85,7 @@ func (r *Reader) ConfigAt(tree rollout.Tree) (*rollout.Config, error) {
 }
 
 // AppAt returns an app with a commit's settings, so that older commits stay readable after a folder moves. Limits and
-// decryption stay as they are now. An unlisted app stays unchanged.
+// decryption keep their present settings. An unlisted app stays unchanged.
 func (r *Reader) AppAt(tree Snapshot, now rollout.App) rollout.App {
 	config, err := r.ConfigAt(tree)
 	if err != nil {
@@ -114,8 +114,8 @@ func (r *Reader) AppAt(tree Snapshot, now rollout.App) rollout.App {
 	return now
 }
 
-// inFolder finds an app's folder without a readable configuration. If the present folder is missing, it tries sibling
-// folders with former names.
+// inFolder finds an app's folder if the commit's configuration is unreadable. If the present folder is missing, it
+// tries sibling folders with former names.
 func inFolder(tree Snapshot, now rollout.App) rollout.App {
 	for _, name := range append([]string{path.Base(now.Path)}, strings.Fields(now.Formerly)...) {
 		at := path.Join(path.Dir(now.Path), name)

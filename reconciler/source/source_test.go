@@ -105,7 +105,7 @@ func open(t testing.TB, tree source.Snapshot, last *rollout.Config) *source.Bran
 	return b
 }
 
-// changed opens a commit with edits of the commit "first". There is no earlier configuration.
+// changed edits the commit "first", and opens the result without an earlier configuration.
 func changed(t *testing.T, edits map[string]string) *source.Branch {
 	t.Helper()
 	return open(t, first.with("second", edits), nil)
@@ -319,8 +319,7 @@ func TestProjects(t *testing.T) {
 	}
 }
 
-// TestUnlisted checks that objects of a removed app stay. They are pruned only if the app's folder is gone and matches
-// a glob that sets "prune".
+// TestUnlisted checks that objects of a removed app are pruned only if the app's folder is gone and matches a glob that sets "prune".
 func TestUnlisted(t *testing.T) {
 	b := changed(t, listing("- {path: apps/s*, prune: true}\n- path: apps/*\n- {path: other/*, prune: true}\n"))
 	for dir, want := range map[string]bool{"apps/sale": true, "apps/shop": false, "apps/cart": false, "third/sale": false} {

@@ -18,10 +18,10 @@ import (
 // mostBack limits the commits among which an app looks for a proven commit.
 const mostBack = 500
 
-// Waiting apps decide again after a change of their evidence and, in case such an event is lost, after afterLost.
+// A waiting app decides again when its evidence changes, or after afterLost if that event is lost.
 const afterUnread, afterLost = 5 * time.Second, 10 * time.Minute
 
-// Stages decides which commit each app of a cluster follows, by fleet.yaml and by the records of the stage before.
+// Stages decides which commit each app of a cluster follows, from fleet.yaml and the records of the stage before.
 type Stages struct {
 	Reader *Reader
 	Peers  Peers
@@ -42,8 +42,9 @@ type candidates struct {
 	all              []string // newest first
 }
 
-// Of returns the head that an app may follow instead of the branch's head, and the entry while the app waits. While an
-// answer is not ready, the entry leaves the record unchanged. Without a commit to stay at, Of returns an error.
+// Of returns the head that an app may follow instead of the branch's head, and the entry while the app waits. If an
+// answer is not ready, the entry leaves the record unchanged. If the app's own commit is unavailable, the head has an
+// error, or Of returns one.
 func (x *Stages) Of(
 	b *Branch, app rollout.App, s rollout.State, head strategies.Head, p *rollout.Promotion, now time.Time,
 ) (strategies.Head, *cohort.Entry, error) {
@@ -63,7 +64,7 @@ func (x *Stages) Of(
 	case hasRun:
 		return head, nil, nil
 	case s.Release != nil && s.Stable != nil && s.Stable.Hash == head.Render.Release():
-		// The app returns to the stable commit at once, as other content of the head waits.
+		// The head has the stable version, so the app returns to it at once. The head's other content waits.
 		e.Waits, e.Commit = "the end of the release in flight", head.Commit
 		return head, e, nil
 	case failed != nil || errors.Is(err, ErrNotReady):
@@ -160,7 +161,7 @@ type stageWorld struct {
 	head, was *rollout.Render // was is nil if the app's commit is not available
 }
 
-// Candidates implements fleet.World. The head's commit is the last that changed the app.
+// Candidates implements fleet.World. The newest candidate is the head's commit, the last that changed the app.
 func (w *stageWorld) Candidates() ([]string, error) {
 	c := candidates{from: w.s.Source, head: w.head.Commit.ID, main: w.b.Tree.Commit().ID}
 	if known := w.lists[w.app.Name]; known.from == c.from && known.head == c.head && known.main == c.main {
@@ -226,7 +227,7 @@ func (w *stageWorld) Inputs(cluster, commit string) (in fleet.Inputs, err error)
 	return in, nil
 }
 
-// Lists implements fleet.World. Unusable settings may list the app.
+// Lists implements fleet.World. If a configuration is unusable, Lists returns true.
 func (w *stageWorld) Lists(cluster string) bool {
 	r := cmp.Or(w.readers[cluster], NewReader(cluster, nil))
 	w.readers[cluster] = r
@@ -236,8 +237,9 @@ func (w *stageWorld) Lists(cluster string) bool {
 	})
 }
 
-// approved returns the commit that a promotion file approves, unless its change has run here. A rejected version cannot
-// enter, so its approval keeps back no newer version. A retry keeps the approval that its file replaces.
+// approved returns the commit that a promotion file approves, or "" if the commit's content has run here. Newer
+// versions do not wait for a rejected version's approval. A retry also approves, because its file replaces the
+// approval.
 func (w *stageWorld) approved(p *rollout.Promotion) (string, error) {
 	if w.b.Stage().Approve != rollout.ApproveMerge || p == nil || p.Commit == "" || p.Through != rollout.ThroughEntry {
 		return "", nil
@@ -258,8 +260,8 @@ func (w *stageWorld) approved(p *rollout.Promotion) (string, error) {
 	return p.Commit, nil
 }
 
-// InputsAt identifies the content of an app of the reader's cluster at a commit, without keys. Content that cannot be
-// built equals nothing else.
+// InputsAt identifies an app's content in the reader's cluster at a commit. It decrypts nothing. Content that cannot be
+// built equals no other content.
 func (r *Reader) InputsAt(tree Snapshot, name string) (in fleet.Inputs, err error) {
 	app, listed, err := r.Listed(tree, name)
 	var built *rollout.Render

@@ -17,8 +17,8 @@ import (
 
 const fleetHead = "apiVersion: gitrollout.dev/v1alpha1\nkind: Fleet\nstages:\n"
 
-// TestFleetOfABranch checks the stage and the freeze that fleet.yaml gives a cluster. The longer of two freezes counts. An unusable file
-// leaves the branch readable.
+// TestFleetOfABranch checks the stage and the freeze that fleet.yaml gives a cluster. The longer of two freezes counts. The branch stays
+// readable if fleet.yaml is unusable.
 func TestFleetOfABranch(t *testing.T) {
 	prod := "- {name: prod, clusters: ['pro?'], maxUpdate: 1}\n"
 	b := changed(t, map[string]string{rollout.FleetPath: fleetHead + prod + "freeze: {reason: sale, until: 2027-01-01T00:00:00Z}\n"})
@@ -43,8 +43,8 @@ func TestFleetOfABranch(t *testing.T) {
 	}
 }
 
-// TestInputsAt checks which commits have the same inputs of an app: no other app's files count, and all files that the build reads do. An
-// app that is not listed has no inputs, and content that cannot be built equals nothing.
+// TestInputsAt checks at which commits an app has the same inputs. Only the app's settings and the files that its build reads count. An
+// unlisted app has no inputs. Inputs that cannot be built equal no others.
 func TestInputsAt(t *testing.T) {
 	const manifest = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: shop}\n"
 	was := first.with("one", map[string]string{config: configOf("- {path: apps/*, namespace: shops, directory: {}}\n"),
@@ -64,7 +64,7 @@ func TestInputsAt(t *testing.T) {
 		"another cluster":     {map[string]string{rollout.ConfigPath("dev"): configOf("- {path: apps/*}\n")}, true},
 		"a promotion of prod": {map[string]string{rollout.PromotionPath("prod", "shop"): "decision: hold\n"}, true},
 	} {
-		// a new reader has no cache, which would need ids of folders
+		// without a cache, because folder ids are equal in both commits
 		reader := func() *source.Reader { return source.NewReader("prod", render.New(render.InProcess{})) }
 		a, err := reader().InputsAt(was, "shop")
 		must(t, err)
@@ -75,8 +75,8 @@ func TestInputsAt(t *testing.T) {
 	}
 }
 
-// TestPrepareInAStage checks the input of commands, which read no other cluster: waits for a stage are in the record. While a release is in
-// flight, a newer commit waits too, unless the commit returns to the stable version.
+// TestPrepareInAStage checks the input of commands. They read no other cluster, so they take waits for a stage from the record. During a
+// release, a newer commit waits too, even a revert. In phase Degraded, a revert does not wait.
 func TestPrepareInAStage(t *testing.T) {
 	b := changed(t, map[string]string{rollout.ConfigPath("dev"): configOf("- {path: apps/*}\n"),
 		rollout.FleetPath: fleetHead + "- {name: dev, clusters: [dev]}\n- {name: prod, clusters: [prod], requiredSoakTime: 1h}\n"})
@@ -145,7 +145,7 @@ func TestPrepareInAStage(t *testing.T) {
 	}
 }
 
-// unready answers questions of Stages. Missing answers are not ready.
+// unready has records by cluster. For other clusters, it returns ErrNotReady.
 type unready map[string]rollout.State
 
 func (u unready) States(cluster string) (func(app string) (rollout.State, bool), error) {
@@ -156,8 +156,8 @@ func (u unready) States(cluster string) (func(app string) (rollout.State, bool),
 	return func(string) (rollout.State, bool) { return s, true }, nil
 }
 
-// TestStagesOf checks the answers about a head: without an answer of another cluster, an app at rest stays as it is, and a new app has an
-// error. The commits of the app's folder alone are candidates.
+// TestStagesOf checks which commit an app takes. While another cluster's record is not ready, an app at rest stays as it is, and a new app
+// gets an error. Only commits that change the app's files count.
 func TestStagesOf(t *testing.T) {
 	files := map[string]string{rollout.ConfigPath("dev"): configOf("- {path: apps/*}\n"),
 		rollout.FleetPath: fleetHead + "- {name: dev, clusters: [dev]}\n- {name: prod, clusters: [prod]}\n"}
@@ -222,7 +222,7 @@ func TestStagesOf(t *testing.T) {
 		t.Errorf("an approval before the evidence: %+v, %v", e, err)
 	}
 	peers["dev"] = rollout.State{Source: "c4", Soaked: []rollout.Soaked{{Commit: "c4"}}}
-	if _, e, err = x.Of(b, app, rest, head, p, noon); !e.Open || err != nil { // Inputs, without keys, has no version
+	if _, e, err = x.Of(b, app, rest, head, p, noon); !e.Open || err != nil { // Inputs returns no version here
 		t.Errorf("an approval: %+v, %v", e, err)
 	}
 	p.Release = "h1-other"

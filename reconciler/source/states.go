@@ -44,8 +44,8 @@ func ReadStates(tree Snapshot) (*States, error) {
 	return s, nil
 }
 
-// ReadCluster returns a state branch's owner, or nil without cluster.yaml. It refuses a commit with the users' files,
-// such as a proposal, which gitrollout may have signed.
+// ReadCluster returns a state branch's owner, or nil without cluster.yaml. It refuses a commit with the folder
+// .gitrollout, because gitrollout may have signed it as a proposal.
 func ReadCluster(tree rollout.Tree) (*rollout.Cluster, error) {
 	data, found, err := ReadFile(tree, rollout.ClusterPath)
 	if err != nil || !found {
