@@ -9,8 +9,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// forbidden renders the app at apps/shop with the given entry, and returns the violations. If the entry forbids an
-// object, it also returns the error's text.
+// forbidden renders the app at apps/shop with the given entry. It returns the text of Allow's error, or "", and the violations.
 func forbidden(t *testing.T, app rollout.App, kustomization, yaml string) (string, render.Violations) {
 	t.Helper()
 	app.Name, app.Path, app.Namespace = "shop", "apps/shop", "shop"
@@ -26,7 +25,7 @@ func forbidden(t *testing.T, app rollout.App, kustomization, yaml string) (strin
 	return err.Error(), render.BeyondOf(r, "gitrollout")
 }
 
-// TestAllow checks the messages about objects that an entry does not allow. The author of a commit sees nothing else.
+// TestAllow checks the messages about objects that an entry does not allow. The author of a commit sees only these messages.
 func TestAllow(t *testing.T) {
 	const config = "kind: ConfigMap\napiVersion: v1\nmetadata: {name: a}\n"
 	const inPayments = "kind: ConfigMap\napiVersion: v1\nmetadata: {name: a, namespace: payments}\n"

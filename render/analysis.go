@@ -133,8 +133,8 @@ func (a *assembly) instantiate(d *document) error {
 	return nil
 }
 
-// checkWatch refuses metrics that cannot measure throughout a watch, which is the analysis after a release. In a watch,
-// errors and inconclusive measurements do not end a metric.
+// checkWatch refuses metrics that cannot measure throughout a watch (the analysis after a release). In a watch, errors
+// and inconclusive measurements do not end a metric.
 func (a *assembly) checkWatch(d *document, m measured, metrics []rollout.Metric) error {
 	length := m.into.For
 	for i := range metrics {

@@ -82,8 +82,8 @@ spec:
 	compare.CheckNamed(t, "at the step", &step, canary.Steps[1].Analysis)
 }
 
-// TestAnalysesOfArgoRolloutsAreRead checks two mistakes that cause only warnings, because Argo Rollouts accepts them: a background analysis
-// that starts after the last step, and an argument from a missing label. If the label exists, the argument has its value.
+// TestAnalysesOfArgoRolloutsAreRead checks two mistakes that cause only warnings, because Argo Rollouts accepts them. A background analysis
+// starts after the last step, and an argument comes from a missing label. If the label exists, the argument has the label's value.
 func TestAnalysesOfArgoRolloutsAreRead(t *testing.T) {
 	for labels, known := range map[string]bool{"{}": false, "{region: eu}": true} {
 		got := mustRender(t, render.New(render.InProcess{CheckProvider: provider.Check}), map[string]string{

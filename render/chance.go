@@ -12,8 +12,8 @@ import (
 )
 
 // If an app's chart calls random functions, two builds use different constants as the functions' results. Between the
-// builds, only values of create-only Secrets may differ (rollout.AnnotationCreateOnly). A third build draws random
-// results. Digests and comparisons omit these Secrets' data (rollout.Object.Told).
+// builds, only values of create-only Secrets (rollout.AnnotationCreateOnly) may differ. A third build draws random
+// values for these Secrets. Digests and comparisons omit the values (rollout.Object.Told).
 
 func (o origins) byChance(app rollout.App, objects []rollout.Object) (drawn []int, err error) {
 	for _, object := range objects {

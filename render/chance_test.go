@@ -101,7 +101,7 @@ func TestMadeOnceOtherwise(t *testing.T) {
 	}
 }
 
-// TestMadeOnceFromGit checks that a Secret in Git may be create-only. Other values in this Secret do not change the digest.
+// TestMadeOnceFromGit checks that a Secret in Git may be create-only. The digest does not depend on the Secret's values.
 func TestMadeOnceFromGit(t *testing.T) {
 	digest := func(value string) string {
 		r := renderDocs(t, "apiVersion: v1\nkind: Secret\nmetadata: {name: s, "+once+"}\nstringData: {a: "+value+"}\n")

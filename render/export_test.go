@@ -8,7 +8,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// The tests of package render_test render apps. These names are for comparisons with kustomize, and for parts of a render.
+// With these names, package render_test compares builds with kustomize, and tests parts of a render.
 
 // OnlyInSecrets is the problem of an encrypted value outside a Secret.
 const OnlyInSecrets = onlyInSecrets
@@ -32,8 +32,8 @@ func BuildYAML(tree rollout.Tree, dir string) ([]byte, []rollout.Object, error) 
 	return text, objects, err
 }
 
-// OnDisk runs the kustomize library on a checkout, with the options of the kustomize command. If own is true, the
-// kustomization sets an OpenAPI schema, so that the build must run alone.
+// OnDisk runs the kustomize library on a checkout, with the options of the kustomize command. If own is true, the kustomization changes
+// kustomize's global OpenAPI schema, so the build must run alone.
 func OnDisk(dir string, own bool) (out []byte, err error) {
 	run := func() {
 		built, runErr := krusty.MakeKustomizer(options()).Run(filesys.MakeFsOnDisk(), dir)
@@ -82,5 +82,5 @@ func (c *closure) Holds(tree rollout.Tree) (bool, error) { return c.holds(tree, 
 // Folder returns the lowest folder of all paths.
 func (c *closure) Folder() string { return c.name }
 
-// Cached returns the numbers of an app's renders and of apps in the cache.
+// Cached returns how many renders of an app, and how many apps, are cached.
 func (r *Renderer) Cached(app string) (renders, apps int) { return len(r.cache[app]), len(r.cache) }

@@ -28,8 +28,8 @@ func migrating(t *testing.T, document string) map[string]string {
 	return repo
 }
 
-// TestHooks checks that supported hooks stay among the objects, and that hooks for other events are left out with a warning. An invalid
-// hook is refused, with file and fix. An app with a hook Job but without a Rollout has a content hash.
+// TestHooks checks that supported hooks stay among the objects, and that hooks for other events are left out with a warning. The error for
+// an invalid hook names file and fix. An app with a hook Job but without a Rollout has a content hash.
 func TestHooks(t *testing.T) {
 	object := func(version, kind, annotation string) string {
 		return "apiVersion: " + version + "\nkind: " + kind + "\nmetadata: {name: migrate, annotations: {" + annotation + "}}\n"

@@ -60,8 +60,8 @@ func inspect(fs *treeFS, app rollout.App) (plan, error) {
 	return in.plan, err
 }
 
-// useOneVersion converts gitrollout's documents if the app has several versions, because kustomize compares versions: a
-// vendored base may be older than its patches. If one document must stay, all stay.
+// useOneVersion converts gitrollout's documents if they have several apiVersions, such as in a vendored base and its
+// patches. Kustomize applies a patch only to an equal apiVersion. If one document must stay, all stay.
 func (in *inspector) useOneVersion() {
 	files := map[string][]byte{}
 	for key := range in.checked { // other files, such as a ConfigMap's, have no documents
@@ -71,7 +71,7 @@ func (in *inspector) useOneVersion() {
 		}
 	}
 	all := bytes.Join(slices.Collect(maps.Values(files)), nil)
-	for _, version := range rollout.Versions("Rollout") { // a target has the group in another field
+	for _, version := range rollout.Versions("Rollout") { // a patch's target has the group in another field
 		if !bytes.Contains(all, []byte(path.Base(version))) {
 			return
 		}

@@ -22,7 +22,7 @@ const (
 	maxNodes   = 1_000_000  // YAML values, with aliases expanded
 	maxCopies  = 16         // in JSON patches; each can double an object
 	maxDepth   = 200        // the deepest CRD schemas have about 60 levels
-	maxOutput  = 16 << 20   // bytes as JSON; large CRD bundles have 4 MiB
+	maxOutput  = 16 << 20   // bytes as JSON
 )
 
 func tooLarge(file string) error {

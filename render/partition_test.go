@@ -88,8 +88,8 @@ func TestCloneSetWithoutADocument(t *testing.T) {
 	}
 }
 
-// TestMaxUnavailableOfAnUpdateStrategy checks how many pods may be missing. Without maxUnavailable, CloneSets have Kruise's default, and of
-// other kinds with ordinals no pod may be missing. For kinds in the configuration, the field is unknown.
+// TestMaxUnavailableOfAnUpdateStrategy checks the number of pods that may be missing. Without maxUnavailable, it is Kruise's default for
+// CloneSets, and zero for StatefulSets. For kinds in the configuration, it is zero, because the field is unknown.
 func TestMaxUnavailableOfAnUpdateStrategy(t *testing.T) {
 	games := rollout.Partitioned{APIVersion: "example.com/v1", Kind: "GameServerSet", Partition: "spec.updateStrategy.partition",
 		MinReady: "spec.minReadySeconds"}

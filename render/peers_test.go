@@ -7,8 +7,8 @@ import (
 	"gitrollout.dev/gitrollout/internal/compare"
 )
 
-// TestPodTemplatesOfArgoRollouts checks that a Rollout's pod template may have quantities in each form and a list of
-// the name items, as in Argo Rollouts' tests TestContainerResourceFormats and TestRolloutPodVolumesItemsSpec.
+// TestPodTemplatesOfArgoRollouts checks that a Rollout's pod template may have each form of quantity, and a list named items. Argo Rollouts
+// tests the same in TestContainerResourceFormats and TestRolloutPodVolumesItemsSpec.
 func TestPodTemplatesOfArgoRollouts(t *testing.T) {
 	for name, tt := range map[string]struct{ pod, field, want string }{
 		"cpu as a number":      {`{containers: [{name: web, image: "web:1", resources: {requests: {cpu: 0.001}}}]}`, "containers", "0.001"},

@@ -134,7 +134,7 @@ func eachMapping(of reflect.Type, visit func(path string, f rollout.Field)) {
 	walk("", of)
 }
 
-// TestTags checks that the reader knows each tag of the form, and each format that a tag names.
+// TestTags checks that the reader knows each struct tag of DocumentForm, and each format that a tag names.
 func TestTags(t *testing.T) {
 	for _, argo := range []bool{true, false} {
 		r := rollout.Reader{Argo: argo}

@@ -20,7 +20,7 @@ const kept = 4
 
 // Builder builds an app in this or in another process.
 type Builder interface {
-	// Build returns an app's Render without a commit, and the paths that the build depends on.
+	// Build returns an app's Render without a commit.
 	Build(tree rollout.Tree, app rollout.App) (built *rollout.Render, looked Looked, err error)
 }
 
@@ -40,7 +40,7 @@ type Renderer struct {
 
 type cached struct {
 	closure *closure
-	render  *rollout.Render // shared with the first caller; if invalid is set, only App is set
+	render  *rollout.Render // shared with the first caller; if invalid is set, only App is used
 	invalid *rollout.InvalidError
 }
 
@@ -84,7 +84,7 @@ func keyOf(app rollout.App) rollout.App {
 }
 
 // IsSame reports whether the cache knows that another commit gives the same render. It never builds. Equal objects from
-// other files are not the same.
+// other files count as different.
 func (r *Renderer) IsSame(tree rollout.Tree, was *rollout.Render) bool {
 	found, err := r.find(tree, keyOf(was.App))
 	return err == nil && found != nil && found.invalid == nil && len(was.Files) > 0 && len(found.render.Files) > 0 &&

@@ -132,8 +132,8 @@ func TestErrorsAreKeptIfTheyAreOfTheCommit(t *testing.T) {
 	mustRender(t, r, files, apps[0])
 }
 
-// TestFolderThatComesAndGoes checks whether a closure still holds after a parent folder was created, removed or replaced by a file. The
-// build had looked up a path below without success.
+// TestFolderThatComesAndGoes checks whether a closure still holds after a parent folder of a missing file was created, removed or replaced
+// by a file.
 func TestFolderThatComesAndGoes(t *testing.T) {
 	files := map[string]string{"apps/a/x": "1", "other": "2"}
 	for name, c := range map[string]struct {
@@ -157,8 +157,8 @@ func TestFolderThatComesAndGoes(t *testing.T) {
 	}
 }
 
-// TestFaultsInTheMiddle makes each look-up and each read of a build fail in turn. The build must return the store's
-// error, which is no InvalidError, and must not cache it.
+// TestFaultsInTheMiddle makes each look-up and each read of a build fail in turn. The build must return the store's error, not an
+// InvalidError, and must not cache the error.
 func TestFaultsInTheMiddle(t *testing.T) {
 	many, apps := manyApps(1)
 	gone := errors.New("the store is gone")
@@ -246,7 +246,7 @@ func TestClosuresAreSmall(t *testing.T) {
 	runtime.KeepAlive(held)
 }
 
-// TestIsSame checks that the cache knows, without a build, whether a render is still the render of a commit.
+// TestIsSame checks that IsSame tells, without a build, whether a commit has the same render.
 func TestIsSame(t *testing.T) {
 	files, apps := manyApps(2)
 	r := render.New(render.InProcess{})
@@ -399,8 +399,8 @@ func TestClosureWithoutUpperFolders(t *testing.T) {
 	compare.CheckNamed(t, "the closure's folder", "a/b/c/shop", closed.Folder())
 }
 
-// TestRandomCommits checks that a closure holds only if all look-ups and listed folders of the build have the same result. Commits with the
-// same names must have the same apps.
+// TestRandomCommits checks that a closure holds only if all look-ups and listed folders of the build have the same result. Commits that
+// differ only in files' contents must have the same apps.
 func TestRandomCommits(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	names := []string{"a", "b", "kustomization.yaml"}

@@ -46,8 +46,8 @@ func (m podMetadata) check(d *document, at string) (keys []metadataKey) {
 	return keys
 }
 
-// checkRoles refuses role metadata that the pod template sets, too. It also refuses labels in a selector, because a
-// Service would then select other pods.
+// checkRoles refuses role metadata that the pod template also sets. It refuses role labels that a selector uses,
+// because a Service would then select other pods.
 func (a *assembly) checkRoles() error {
 	for _, d := range a.documents {
 		template := experiment.Template{Spec: d.spec, From: a.deployments[d.workload], Others: a.Objects}

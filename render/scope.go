@@ -12,8 +12,8 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// clusterScoped lists cluster-scoped kinds by API group that kustomize's older schema lacks. Other unknown kinds count
-// as namespaced, like nearly all custom resources.
+// clusterScoped lists, by API group, the cluster-scoped kinds that kustomize's older schema lacks. Other unknown kinds
+// count as namespaced, like nearly all custom resources.
 var clusterScoped = map[string][]string{
 	"networking.k8s.io":   {"ServiceCIDR", "IPAddress"},
 	"resource.k8s.io":     {"DeviceClass", "ResourceSlice"},

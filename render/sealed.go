@@ -140,8 +140,8 @@ func again(of *treeFS, app rollout.App, set func(*treeFS)) ([]rollout.Object, er
 	return objects, err
 }
 
-// orDepends returns err. If a build with other substitutes has another error, it returns the error that the result
-// depends on encrypted values.
+// orDepends returns err if a build with other substitutes has the same error. Otherwise, it returns an error that the
+// result depends on encrypted values.
 func orDepends(fs *treeFS, app rollout.App, err error) error {
 	if len(fs.encrypted) == 0 || fs.failed != nil || rollout.ReasonOf(err) == rollout.HeldUndecryptable {
 		return err
@@ -164,8 +164,8 @@ func dependsOn(file, what string) error {
 	return &rollout.InvalidError{File: file, Msg: what + " " + onlyInSecrets, Fix: encryptLess}
 }
 
-// dependsSomewhere returns an error without a field. With fields, a hundred objects that each test one character could
-// reveal a password.
+// dependsSomewhere returns an error without a field. Errors with fields could reveal a password, if a hundred objects
+// each test one character.
 func dependsSomewhere(file, what string) error {
 	return &rollout.InvalidError{File: file, Msg: what + " " + onlyInSecrets,
 		Fix: "look for templates that test encrypted values, and encrypt only values of Secrets " +

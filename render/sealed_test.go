@@ -82,8 +82,8 @@ func secretOf(t testing.TB, r *rollout.Render) (name string, values map[string]s
 	return name, values
 }
 
-// TestEncryptedFiles renders encrypted values in every supported place, with keys of both kinds and without keys. A
-// render with a key must equal a render without a key, except for the values.
+// TestEncryptedFiles renders encrypted values in every supported place, with an age key, with a PGP key and without a key. A render with a
+// key must equal a render without a key, except for the values.
 func TestEncryptedFiles(t *testing.T) {
 	const plain = "password: hunter2-in-git\nuser: postgres\n"
 	const object = `{"password": "hunter2-in-git", "user": "postgres"}`
@@ -208,7 +208,7 @@ func TestEncryptedIsHeld(t *testing.T) {
 }
 
 // TestSomebodyElseDecrypts checks objects with the annotation gitrollout.dev/decryption: none. They are applied encrypted, for another
-// operator to decrypt. A Secret with this annotation is refused. Other encrypted objects without the annotation are refused, too.
+// operator to decrypt. A Secret must not have this annotation. Every other encrypted object must have it.
 func TestSomebodyElseDecrypts(t *testing.T) {
 	key := sopstest.Age(t)
 	theirs := func(name, more string) string {
@@ -294,8 +294,7 @@ metadata: {name: "c{{ $i }}"}
 	}
 }
 
-// TestEncryptedExample checks that the key of examples/encrypted decrypts its files. They must also render without the
-// key.
+// TestEncryptedExample checks that the files of examples/encrypted render with and without their key, and give the same release.
 func TestEncryptedExample(t *testing.T) {
 	files := readFiles(t, "../examples/encrypted")
 	secret, err := os.ReadFile("sops/testdata/test.agekey")

@@ -32,9 +32,9 @@ const (
 	aSecret    = "apiVersion: v1\nkind: Secret\nmetadata: {name: db}\n"
 )
 
-// TestWhereEncryptedValuesMayBe checks encrypted values of each type. Each value is encrypted three times, because its substitute depends
-// on the ciphertext. With and without a key, an app that uses the value outside of a Secret's values is refused. The error has the field
-// and the fix. Without a key, a Secret with a derived value is marked as sealed.
+// TestWhereEncryptedValuesMayBe checks encrypted values of each type. Each value is encrypted three times, because builds replace it by a
+// text that depends on the ciphertext. With and without a key, an app that uses the value outside of a Secret's values is refused. The
+// error has the field and the fix. Without a key, a Secret that uses the value is marked as sealed.
 func TestWhereEncryptedValuesMayBe(t *testing.T) {
 	key := sopstest.Age(t)
 	noted := func(value string) string { return configMap("db, annotations: {x: \"{{ " + value + " }}\"}") }
@@ -123,8 +123,8 @@ func TestASwitchThatDecides(t *testing.T) {
 	}
 }
 
-// TestShortDigests checks that annotations may contain digests of encrypted values, even if shortened to eight digits. The digests are
-// equal with and without a key, because they depend only on the ciphertext.
+// TestShortDigests checks that annotations may contain digests of encrypted values, also if a template shortens them to eight digits. The
+// digests are equal with and without a key, because they depend only on the ciphertext.
 func TestShortDigests(t *testing.T) {
 	key := sopstest.Age(t)
 	for _, digest := range []string{"sha256sum | trunc 8", "sha1sum | trunc 10", "sha256sum | trunc 63", "sha512sum"} {
@@ -152,8 +152,7 @@ func TestShortDigests(t *testing.T) {
 	}
 }
 
-// TestWhatLooksLikeADigest checks that a text that only looks like a digest is refused. In this test, a template chooses the text by the
-// password.
+// TestWhatLooksLikeADigest checks that a text is refused if it looks like a digest, but a template chooses it by the password.
 func TestWhatLooksLikeADigest(t *testing.T) {
 	key := sopstest.Age(t)
 	template := configMap(`db, annotations: {x: "{{ if eq .Values.v "hunter2-in-git" }}cafe{{ else }}beef{{ end }}` +
@@ -163,7 +162,8 @@ func TestWhatLooksLikeADigest(t *testing.T) {
 	compare.Contains(t, fmt.Sprint(err), render.OnlyInSecrets)
 }
 
-// TestTheOrderOfGeneratedSecrets checks an app with several generated Secrets. The builds with and without a key may sort them differently.
+// TestTheOrderOfGeneratedSecrets checks that several generated Secrets are rendered, although builds with and without a key may sort them
+// differently.
 func TestTheOrderOfGeneratedSecrets(t *testing.T) {
 	key := sopstest.Age(t)
 	for range 20 {

@@ -48,7 +48,7 @@ spec:
   - {name: v1alpha1, served: false, storage: false, schema: {openAPIV3Schema: {type: object}}}
 `
 
-// TestStrict checks the errors of Strict for objects that can be rendered, but that a Kubernetes version or a CRD may not accept.
+// TestStrict checks Strict with objects that can be rendered. A Kubernetes version or a CRD refuses some of them.
 func TestStrict(t *testing.T) {
 	pod := func(spec string) string {
 		return strings.Replace(deploymentHead, "containers:", spec+", containers:", 1)

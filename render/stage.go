@@ -148,8 +148,8 @@ func (d *document) merge(from *deploymentForm, o rollout.Object, own, other *rol
 	}
 }
 
-// mergeReplicas returns nil if an autoscaler may set the replicas. An Argo Rollout's Deployment with 0 replicas gets 1,
-// because Argo's migration guide scales it to 0.
+// mergeReplicas returns nil if an autoscaler may set the replicas. For an Argo Rollout, a Deployment's 0 becomes 1,
+// because Argo's migration guide sets 0.
 func (d *document) mergeReplicas(own *int, into map[string]any) *int {
 	if d.Argo && own != nil && *own == 0 {
 		own = new(1)
@@ -222,7 +222,7 @@ func amountValue(a rollout.Amount) any {
 	return int64(a.Value)
 }
 
-// scale changes the target of a Rollout's autoscalers (HPAs, KEDA ScaledObjects, VPAs) to its workload. For an HPA or
+// scale points a Rollout's autoscalers (HPAs, KEDA ScaledObjects, VPAs) at the Rollout's workload. For an HPA or
 // ScaledObject, scale also removes the workload's spec.replicas.
 func (a *assembly) scale() {
 	for _, object := range a.Objects {

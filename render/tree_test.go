@@ -101,7 +101,6 @@ func (t *memTree) ReadBlob(id string) ([]byte, error) {
 	return []byte(t.blobs[id]), nil
 }
 
-// must fails the test at an error.
 func must(t testing.TB, err error) {
 	t.Helper()
 	if err != nil {

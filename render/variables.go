@@ -19,7 +19,7 @@ import (
 // variables are the values for ${name} in objects, as in Flux. If nil, nothing is substituted.
 type variables map[string]string
 
-// substituteKey is a label or annotation. With the value "disabled", an object is excluded.
+// substituteKey is a label or annotation. Its value "disabled" excludes the object from substitution.
 const substituteKey = "kustomize.toolkit.fluxcd.io/substitute"
 
 // These constants limit one object. The library recurses for each part of a text, and copies it for each $$.

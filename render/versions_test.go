@@ -11,8 +11,8 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// TestVersionsInOneApp converts an overlay or its vendored base. Each patch still finds its object, and a ConfigMap keeps its text, so
-// the app renders as before.
+// TestVersionsInOneApp converts an overlay or its vendored base to the newest apiVersion. The app must render as before: each patch finds
+// its object, and a ConfigMap keeps its text.
 func TestVersionsInOneApp(t *testing.T) {
 	const head = "apiVersion: gitrollout.dev/v1alpha1\nkind: Rollout\nmetadata: {name: web}\n"
 	const patch = head + "spec: {strategy: {canary: {steps: [{setWeight: 25}]}}}"

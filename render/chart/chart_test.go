@@ -58,8 +58,8 @@ func text(files []chart.File) string {
 	return strings.Join(rollout.Mapped(out.Documents, func(d chart.Document) string { return d.Text }), "\n")
 }
 
-// TestChanceIsRefused checks the error for a value that would differ at each render, for all common random functions.
-// The error names the object, the field, the function, and the value to set in the values.
+// TestChanceIsRefused checks the error for a value that would differ at each render, for all common random functions. The error names the
+// object, the field, the function, and the chart value to set.
 func TestChanceIsRefused(t *testing.T) {
 	const set = "; set secret.key in the values"
 	for name, c := range map[string]struct{ call, function string }{
@@ -297,7 +297,7 @@ func TestWhereChanceShows(t *testing.T) {
 		got := text(shop("templates/a.yaml", config("a"), "templates/b.yaml", fmt.Sprintf(if1, when, second)))
 		compare.CheckNamed(t, "an object at render "+when, want, got)
 	}
-	// The template reads the value to set beside the call, in another file, or in a subchart.
+	// The value to set is read beside the call, in another file, or in a subchart.
 	const set, id = " would differ at each render (uuidv4); set ", "{{ define \"id\" }}{{ .Values.c | default uuidv4 }}{{ end }}"
 	unseen := strings.Replace(config("{{ .Values.c | default uuidv4 | trunc 0 }}"), "name: a", "name: b", 1)
 	for want, files := range map[string][]chart.File{
@@ -336,8 +336,8 @@ func TestIgnored(t *testing.T) {
 	}
 }
 
-// TestSchemasOfChartsBelow checks that references in schemas, including subcharts' schemas, are not followed and cause
-// warnings. Large numbers in schemas are valid.
+// TestSchemasOfChartsBelow checks that references in the schemas of a chart and its subcharts cause warnings, and are not followed. Large
+// numbers in schemas are valid.
 func TestSchemasOfChartsBelow(t *testing.T) {
 	out, err := chart.Render(shop("values.schema.json",
 		`{"properties": {"n": {"maximum": 9007199254740993}, "l": {"allOf": [{"$ref": "x.json"}, `+

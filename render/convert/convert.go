@@ -21,11 +21,11 @@ var (
 	group, old, _ = strings.Cut(rollout.AlphaVersion, "/")
 	now           = strings.TrimPrefix(rollout.APIVersion, group+"/")
 
-	// inTemplate matches a document of a chart, which is no YAML, an item of a list, or a named template.
+	// inTemplate matches the old version in a chart's template: in a document, a list item, or a named template.
 	inTemplate = regexp.MustCompile(`(?m)((?:^(?:[ \t]*- )?apiVersion:[ \t]*["']?|\bdefine [^}]*\}\}\s*)` +
 		regexp.QuoteMeta(group) + `/)` + old + `\b`)
 
-	// inPatch matches a patch's text up to the end of an apiVersion. A JSON patch has it as a value.
+	// inPatch matches a patch's text up to the end of an apiVersion. In a JSON patch, the apiVersion is a value.
 	inPatch = regexp.MustCompile(`apiVersion["']?([,\s]+["']?value["']?)?\s*:\s*["']?` +
 		regexp.QuoteMeta(rollout.AlphaVersion) + `$`)
 
@@ -122,7 +122,7 @@ func (f *file) walk(n *yaml.Node, isPatch bool) {
 	}
 }
 
-// replace notes the text in a scalar, which is the whole scalar or an apiVersion in a patch.
+// replace notes where a scalar has the text, as the whole scalar or as an apiVersion in a patch.
 func (f *file) replace(n *yaml.Node, text string) {
 	start, isLong := f.offset(n), n.Value != text || n.Style&(isBlock|yaml.TaggedStyle) != 0
 	for end := 0; strings.Contains(n.Value[end:], text); {

@@ -37,8 +37,8 @@ func Check(tree rollout.Tree, r *rollout.Render, p *rollout.Policy, own string) 
 	return nil
 }
 
-// CheckAuthor checks only the rules about a commit's author, who is written "Name <address>". All these rules count for
-// rollout.UnknownAuthor.
+// CheckAuthor checks only the rules about a commit's author ("Name <address>"). For rollout.UnknownAuthor, all these
+// rules count.
 func CheckAuthor(tree rollout.Tree, r *rollout.Render, author string, p *rollout.Policy) error {
 	project, _ := p.ProjectOf(r.App.Name)
 	for i := 0; project != nil && i < len(project.Rollouts.ByAuthor); i++ {
@@ -281,8 +281,8 @@ func before(s rollout.Spec) []rollout.Step {
 	return s.Canary.Steps
 }
 
-// FirstWeight returns the percentage of users that get the new version first or, without a router, the percentage of
-// pods. It returns 100 for blue-green, no steps, or a fixed number of pods. Routes for selected users do not count.
+// FirstWeight returns the first percentage of users (without a router, of pods) that get the new version. For
+// blue-green, without steps, or with a fixed number of pods, it returns 100. Routes for selected users do not count.
 func FirstWeight(s rollout.Spec) (first int) {
 	if s.Canary == nil || s.Canary.Traffic == nil && s.Canary.StableService != "" { // one switch moves all users
 		return 100
@@ -312,8 +312,8 @@ func Duration(s rollout.Spec) time.Duration {
 	return lasting(before(s), 0)
 }
 
-// lasting returns the sum of the steps' durations. For a step without a fixed duration, it adds open or, if shorter,
-// the step's timeout.
+// lasting returns the sum of the steps' durations. For a step without a fixed duration, it adds open, or the step's
+// timeout if that is shorter.
 func lasting(steps []rollout.Step, open time.Duration) (sum time.Duration) {
 	for _, step := range steps {
 		switch p, e := step.Pause, step.Experiment; {

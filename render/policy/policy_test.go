@@ -93,7 +93,7 @@ func staged(strategy string, more ...string) map[string]string {
 	return files
 }
 
-// based returns an app whose only resource is the folder with the path on.
+// based returns an app whose only resource is the folder at the given path.
 func based(on string) map[string]string {
 	return map[string]string{"apps/shop/kustomization.yaml": "resources: [" + on + "]\n",
 		"base/kustomization.yaml": "resources: [a.yaml]\n", "base/a.yaml": config("name: a")}
@@ -410,7 +410,7 @@ func TestDuration(t *testing.T) {
 	compare.CheckNamed(t, "an experiment with the rest of the users", time.Minute, policy.Duration(spec))
 }
 
-// TestRulesByAuthor checks that a rule by author applies to matching and unknown authors only, besides the rules for all authors.
+// TestRulesByAuthor checks that a rule by author applies only to matching and unknown authors, in addition to the rules for all authors.
 func TestRulesByAuthor(t *testing.T) {
 	const bot, ann = "renovate[bot] <r@example.com>", "Ann <ann@example.com>"
 	rules := parsed(t, ", rollouts: {minDuration: 10m, byAuthor: [{authors: ['*[bot]'], minDuration: 30m}, "+

@@ -23,7 +23,7 @@ var own = strings.Join(rollout.Versions("Rollout"), " ")
 
 type kind struct {
 	name  string // for "gitrollout schema"
-	of    string // the kind; for a Rollout, the versions
+	of    string // the kind; for a Rollout, its apiVersions
 	title string
 	make  func(of string) node
 }
@@ -99,7 +99,7 @@ func rolloutSchema(version string) node {
 		routers[kind] = blocks.of(t, rollout.Field{})
 	}
 	m := &maker{argo: argo, names: map[string]node{render.Routers: routers, "gatewayAPI": routers["gatewayAPI"].(node)}}
-	if argo { // there, the Gateway API is a plugin
+	if argo { // in Argo Rollouts, the Gateway API is a plugin
 		m.names[render.Routers] = maps.Clone(routers)
 		delete(m.names[render.Routers], "gatewayAPI")
 		delete(m.names[render.Routers], "object")

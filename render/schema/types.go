@@ -96,7 +96,7 @@ func (m *maker) together(s node, f rollout.Field) {
 	s["oneOf"] = one
 }
 
-// list also allows a single element, without a list, if the slice type has a name.
+// list also allows a single element in place of the list, if the slice type has a name.
 func (m *maker) list(t reflect.Type, f rollout.Field) node {
 	if t.Elem().Kind() == reflect.Uint8 {
 		return anything()

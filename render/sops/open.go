@@ -28,7 +28,8 @@ var errPlain = &Error{
 	"is in plain text, but the file's rules encrypt it", "run sops encrypt, or sops edit, and commit the result",
 }
 
-// Open returns the decrypted file without comments. For a wrong MAC, it returns ErrChanged. Call it only once.
+// Open returns the decrypted file without comments. For a wrong MAC, it returns ErrChanged. Call Open or Seal only
+// once.
 func (f *File) Open(dataKey []byte) ([]byte, error) {
 	block, err := aes.NewCipher(dataKey)
 	if err != nil {
@@ -50,9 +51,8 @@ func (f *File) Open(dataKey []byte) ([]byte, error) {
 	return f.print()
 }
 
-// Seal returns the file with a unique substitute for each encrypted value, of the same type, valid as text and base64.
-// With twin, substitutes differ in start, end and length, so that a build differs wherever it uses a value. Call either
-// Seal or Open, once.
+// Seal replaces each encrypted value by a substitute of the same type. A text's substitute is unique, and also valid
+// base64. With twin, substitutes have another start, end and length, so each use of a value changes the build.
 func (f *File) Seal(twin bool) ([]byte, error) {
 	w := walk{file: f, twin: twin, sum: sha512.New()}
 	if err := w.all(); err != nil {
@@ -177,7 +177,7 @@ func plain(v any) []byte {
 	}
 }
 
-// decrypt also reports whether the value is a comment. The cipher also authenticates about, the value's path.
+// decrypt also reports whether the value is a comment. "about" is the value's path, which the cipher authenticates.
 func (w *walk) decrypt(sealed, about string) (v any, comment bool, wrong *Error) {
 	if sealed == "" {
 		return "", false, nil

@@ -17,7 +17,6 @@ import (
 	"gitrollout.dev/gitrollout/render/sops"
 )
 
-// must fails the test at an error.
 func must(t testing.TB, err error) {
 	t.Helper()
 	if err != nil {
@@ -127,8 +126,8 @@ func TestSealed(t *testing.T) {
 	}
 }
 
-// TestWhatWasChanged changes one byte of an encrypted file at a time. The file must be refused or have the same values,
-// because SOPS authenticates only values and the keys above encrypted values.
+// TestWhatWasChanged changes one byte of an encrypted file at a time. The file must be refused or have the same values. Its keys may
+// change, because SOPS authenticates only the keys above encrypted values.
 func TestWhatWasChanged(t *testing.T) {
 	k, name := testKeys(t), "regex-secret.yaml"
 	content := read(t, name)

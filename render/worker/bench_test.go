@@ -40,7 +40,7 @@ func BenchmarkWarm(b *testing.B) {
 	}
 	statm, err := os.ReadFile(fmt.Sprintf("/proc/%d/statm", workers.Resting()[0].Pid))
 	must(b, err)
-	var pages [3]int // total size, resident memory, and resident memory that file mappings share
+	var pages [3]int // total size, resident memory, and the shared part of the resident memory
 	_, err = fmt.Sscan(string(statm), &pages[0], &pages[1], &pages[2])
 	must(b, err)
 	b.ReportMetric(float64((pages[1]-pages[2])*os.Getpagesize())/(1<<20), "MiB/worker")

@@ -52,7 +52,7 @@ func TestBombs(t *testing.T) {
 			if err != nil {
 				t.Logf("%.200s", err)
 			}
-			// Sys never shrinks. The parent needs memory only for the bomb's files, which each message contains once.
+			// Sys never shrinks, so it shows the peak. The parent needs memory only for the bomb's files.
 			if grown := int64(after.Sys-before.Sys) >> 20; grown > 128 {
 				t.Errorf("the asking process has grown by %d MiB", grown)
 			}

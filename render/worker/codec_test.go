@@ -15,7 +15,6 @@ import (
 	"gitrollout.dev/gitrollout/traffic"
 )
 
-// must fails the test at an error.
 func must(t testing.TB, err error) {
 	t.Helper()
 	if err != nil {

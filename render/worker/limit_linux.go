@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// Limit lets this process's memory grow by the given number of bytes. Near the limit, Go collects garbage more often.
-// Above the limit, the process ends (only on Linux). Call Limit before Serve.
+// Limit lets this process's memory grow by the given number of bytes. Above the limit, the process ends (only on
+// Linux). Call Limit before Serve.
 func Limit(memory int64) error {
 	debug.SetMemoryLimit(memory * 9 / 10)
 	debug.SetMaxStack(64 << 20) // ends endless recursion early

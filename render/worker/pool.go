@@ -25,8 +25,7 @@ type Options struct {
 	Most    int           // maximum number of workers, also idle ones (0 means 1)
 	Idle    time.Duration // an idle worker ends after Idle; a start costs about a second of CPU time
 	Stall   int           // maximum wall-clock time of a build, as a multiple of limits.renderTime (CPU time); default 4
-	// Trouble, if set, is called after a build panicked (with the stack) or its worker ended (with the worker's
-	// output).
+	// Trouble, if set, is called after a build panicked (with its stack) or its worker ended (with its output).
 	Trouble func(app string, cause string, stack []byte)
 	// Unlock returns data keys. Set it before the first build.
 	Unlock Unlock
@@ -102,7 +101,7 @@ func (p *Pool) Build(tree rollout.Tree, app rollout.App) (*rollout.Render, rende
 		case bytes.Contains(w.last.bytes(), []byte(outOfTime)):
 			held.Msg, held.Fix = fmt.Sprintf("takes more than %s to render", limits.RenderTime), widen("renderTime")
 		case !again:
-			continue // the kernel may have killed the worker, or garbage was collected too late
+			continue // try again: the kernel may have killed the worker, or garbage was collected too late
 		case w.hasRunOut():
 			held.Msg, held.Fix = fmt.Sprintf("takes more than %s of memory to render", limits.Memory), widen("memory")
 		case w.cmd.ProcessState.ExitCode() < 0 && !fatal.Match(w.last.bytes()):
@@ -115,7 +114,7 @@ func (p *Pool) Build(tree rollout.Tree, app rollout.App) (*rollout.Render, rende
 			words = w.last.bytes()
 		}
 		p.Trouble(app.Name, held.Msg, words[:min(len(words), mostTold)])
-		// The result may depend on each sent path.
+		// The failure may depend on each path sent to the worker.
 		return nil, render.Looked{At: slices.Collect(maps.Keys(s.shown)), All: s.listed}, held
 	}
 }
@@ -169,7 +168,7 @@ func (p *Pool) take(memory rollout.Bytes) (*process, error) {
 		p.busy[w] = true
 		return w, nil
 	}
-	for len(p.idle) > 0 && len(p.idle)+len(p.busy) >= p.Most { // idle workers have other memory limits
+	for len(p.idle) > 0 && len(p.idle)+len(p.busy) >= p.Most { // no idle worker has this memory limit
 		p.idle[0].end()
 		p.idle = p.idle[1:]
 	}

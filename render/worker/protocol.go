@@ -16,7 +16,7 @@ import (
 	"gitrollout.dev/gitrollout/traffic"
 )
 
-// maxMessage is in bytes. A file, or a result as JSON, has at most 16 MiB.
+// maxMessage is in bytes. A file, or all rendered objects as JSON, has at most 16 MiB.
 const maxMessage = 64 << 20
 
 type order struct {
@@ -30,7 +30,7 @@ type order struct {
 	Locked   string // why there is no key
 }
 
-// answer is the entry at Path, and the entries of a small folder, because a worker usually requests these next.
+// answer is the entry at Path, and the entries of a small folder, which a worker usually requests next.
 type answer struct {
 	Path   string
 	Entry  rollout.Entry
@@ -111,7 +111,7 @@ func decode(data []byte, into any) error {
 	return nil
 }
 
-// UnmarshalCBOR converts each router's mapping to the Go type of its kind, because CBOR does not record types.
+// UnmarshalCBOR converts each router's mapping to the Go type of the router's kind, because CBOR does not record types.
 func (o *outcome) UnmarshalCBOR(data []byte) error {
 	type plain outcome
 	if err := decode(data, (*plain)(o)); err != nil || o.Render == nil {

@@ -85,7 +85,6 @@ func (d deeds) Build(tree rollout.Tree, app rollout.App) (*rollout.Render, rende
 	return d.Builder.Build(tree, app)
 }
 
-// must fails the test at an error.
 func must(t testing.TB, err error) {
 	t.Helper()
 	if err != nil {
@@ -297,7 +296,7 @@ func TestFailuresOfTheTree(t *testing.T) {
 
 const configMap = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: c}\ndata: {a: b}\n"
 
-// faulty is a tree whose request number after fails.
+// faulty is a tree. Its requests succeed, except request number after.
 type faulty struct {
 	files
 	after int
@@ -370,7 +369,7 @@ func TestWhatBreaksAWorker(t *testing.T) {
 			switch deed {
 			case "spins":
 				limits.RenderTime = time.Second
-			case "recurses": // 64 MiB of stack need much more memory, which a busy machine frees late
+			case "recurses": // a stack of 64 MiB needs much more memory, and a busy machine frees memory late
 				limits.Memory = 1 << 30
 			}
 			var err error
@@ -392,8 +391,8 @@ func TestWhatBreaksAWorker(t *testing.T) {
 	}
 }
 
-// TestWhatTheMachineBreaks checks the error for a worker that was killed or got no CPU time. It is no InvalidError,
-// because the app is not the reason, and so it is not cached.
+// TestWhatTheMachineBreaks checks the error for a worker that was killed or got no CPU time. The app is not the reason, so the error is no
+// InvalidError and is not cached.
 func TestWhatTheMachineBreaks(t *testing.T) {
 	for _, deed := range []string{"hangs", "is killed"} {
 		t.Run(deed, func(t *testing.T) {

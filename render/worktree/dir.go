@@ -99,8 +99,8 @@ func dirEntry(name, id string, mode fs.FileMode) (rollout.Entry, bool) {
 	return e, true
 }
 
-// Hashed is a folder as a rollout.Tree whose files, but not folders, have Git's ids. So renders of a commit with the
-// same files can be reused.
+// Hashed is a Dir with Git's ids for files, but not for folders. So renders of a commit with the same files can be
+// reused.
 type Hashed struct {
 	Dir
 	mu    sync.Mutex
