@@ -9,8 +9,8 @@ import (
 // OwnNamespace is gitrollout's default namespace.
 const OwnNamespace = "gitrollout"
 
-// MayWriteIn reports whether the app may have objects in a namespace: in its own, or in a match of Namespaces.
-// kube-system needs an entry without wildcards. gitrollout's namespace (own) is forbidden.
+// MayWriteIn reports whether the app may have objects in a namespace: the app's Namespace, or a match of Namespaces.
+// kube-system must be in Namespaces without wildcards. gitrollout's namespace (own) is forbidden.
 func (a App) MayWriteIn(namespace, own string) bool {
 	listed := strings.Fields(a.Namespaces)
 	switch namespace {

@@ -16,7 +16,7 @@ const (
 	AnalysisErrored      AnalysisPhase = "Error"
 	AnalysisInconclusive AnalysisPhase = "Inconclusive" // neither condition is true
 
-	// AnalysisStopped ends a run without a verdict. Argo Rollouts has no such phase.
+	// AnalysisStopped means that a run ended without a verdict. Argo Rollouts has no such phase.
 	AnalysisStopped AnalysisPhase = "Stopped"
 )
 
@@ -28,7 +28,7 @@ type Metric struct {
 	Name                    string
 	InitialDelay            time.Duration // from the run's start to the first measurement
 	Interval                time.Duration // 0: one measurement
-	Count                   int           // measurements without errors until the metric ends; 0: no limit
+	Count                   int           // maximum number of measurements without errors; 0: no limit
 	SuccessCondition        string        // in expr-lang; without conditions, each result is a success
 	FailureCondition        string
 	FailureLimit            int  // with more failed measurements, the metric fails; -1: no limit
@@ -41,22 +41,21 @@ type Metric struct {
 	// Argo Rollouts lacks the following fields.
 	OnNoData   NoData   // how an empty result counts; default NoDataError
 	MinSamples int      // with fewer samples, OnNoData applies (default: no verdict yet); 0: no minimum
-	StartWhen  string   // ignore results until this is true once; "": none
+	StartWhen  string   // ignore results until this condition is first true; "": none
 	Compare    *Compare // to compare both versions; nil: the conditions decide
 
 	Provider string               // prometheus, web, job …
 	Config   map[string]any       // the provider's settings, as in the manifest
 	Secrets  map[string]SecretRef // arguments read from Secrets at each measurement
 
-	// Pods has arguments whose values are computed at each measurement. Latest and Stable stand for the versions'
-	// pod-template-hash. Other values have variables, such as "{{templates.NAME.podTemplateHash}}".
+	// Pods has arguments whose values are computed at each measurement. The values Latest and Stable stand for the
+	// versions' pod-template-hash. Other values contain variables, such as "{{templates.NAME.podTemplateHash}}".
 	Pods map[string]string
 }
 
 // NoData sets how an empty result counts.
 type NoData string
 
-// The values of Metric.OnNoData.
 const (
 	NoDataError NoData = ""     // as the conditions decide: mostly as an error, like in Argo Rollouts
 	NoDataWait  NoData = "wait" // not at all: the metric is measured again
@@ -72,9 +71,9 @@ type Compare struct {
 	Confidence float64 `json:"confidence"`
 	// Histogram means that queries return cumulative buckets (label le, or a native histogram), not [bad, all].
 	Histogram bool `json:"histogram,omitempty"`
-	// By is a label, such as user. Its distinct values count, not requests.
+	// By is a label, such as user. The comparison counts the label's values, not requests.
 	By string `json:"by,omitempty"`
-	// Before compares with the former version before the release, not with stable.
+	// Before compares with the former version at the release's start, not with stable.
 	Before bool `json:",omitempty"`
 }
 
@@ -98,7 +97,7 @@ type MetricProgress struct {
 	Phase              AnalysisPhase `json:"phase"`
 	Message            string        `json:"message,omitempty"`
 	DryRun             bool          `json:"dryRun,omitempty"`
-	Condition          string        `json:"condition,omitempty"` // the condition of a metric that did not succeed
+	Condition          string        `json:"condition,omitempty"` // the deciding condition, if the metric did not succeed
 	Count              int           `json:"count"`               // measurements without error
 	Successful         int           `json:"successful,omitempty"`
 	Failed             int           `json:"failed,omitempty"`
@@ -118,7 +117,7 @@ func (p MetricProgress) Last() (Measurement, bool) {
 	return p.Measurements[len(p.Measurements)-1], true
 }
 
-// AnalysisRun is a run at a step, in the background, or around a blue-green switch.
+// AnalysisRun is one run of an analysis.
 type AnalysisRun struct {
 	// Name is web/step-2, web/background, web/watch, web/soak (a step's name) or, in an experiment, web/step-2/errors.
 	Name     string           `json:"name"`
@@ -158,7 +157,7 @@ func (s Spec) Watched() *Analysis {
 	return nil
 }
 
-// Metrics returns all analyses' metrics, also of experiments and the watch.
+// Metrics returns the metrics of all analyses, including experiments and the watch.
 func (s Spec) Metrics() []Metric {
 	metrics := s.ReleaseMetrics()
 	if w := s.Watched(); w != nil {

@@ -93,7 +93,7 @@ func (v *helmValues) ReadValue(raw any) error {
 
 func (helmValues) Shape() map[string]any { return map[string]any{"type": "object"} }
 
-// linkTemplate allows placeholders only after the host, which the configuration sets.
+// linkTemplate allows no placeholder in the host.
 var linkTemplate = regexp.MustCompile(
 	`^https?://[^\s{}/?#@]+([/?#][^\s{}]*(\{(app|namespace|query)\}[^\s{}]*)*)?$`)
 
@@ -173,8 +173,8 @@ func parseGlob(file, field string, raw appGlobFile) (*AppGlob, error) {
 // IsGlob reports whether a path has wildcards.
 func IsGlob(p string) bool { return strings.ContainsAny(p, `*?[\`) }
 
-// App returns the app in a matching folder. Its name is Name or, without Name, the last folder. If Path has wildcards,
-// the name is the folders at the wildcards, joined by "-".
+// App returns the app in a matching folder. The app's name is Name or, without Name, the last part of dir. If Path has
+// wildcards, the name is dir's parts at the wildcards, joined by "-".
 func (g AppGlob) App(dir string) (App, error) {
 	name := cmp.Or(g.Name, path.Base(dir))
 	if IsGlob(g.Path) {

@@ -11,14 +11,15 @@ import (
 // ErrConflict means that a branch was not at the expected commit. Nothing has changed.
 var ErrConflict = errors.New("the branch has moved")
 
-// ErrUnreachable means that a fetch or push failed at the connection or server, or took too long. The push may still
-// have succeeded.
+// ErrUnreachable means that a fetch or push failed at the connection or server, or took too long. A push may still have
+// succeeded.
 var ErrUnreachable = errors.New("unreachable")
 
 // ErrOverwritten means that another writer repeatedly changes an applied object.
 var ErrOverwritten = errors.New("overwritten again and again")
 
-// ErrUnlabelled means that the API server refuses the metadata that pods get by role. The error stops no release.
+// ErrUnlabelled means that the API server refuses to set the metadata for a pod's role (Spec.StableMetadata). The error
+// stops no release.
 var ErrUnlabelled = errors.New("cannot set labels and annotations of pods")
 
 type retryError struct {
@@ -45,9 +46,9 @@ type Heads struct {
 	Policy    string
 	Proposals map[string]string // by short branch name, such as gitrollout/promote/prod/shop
 
-	// Refused is set if the newest commit is not trusted. Main is then an older, trusted commit.
+	// Refused is set if the users' branch's newest commit is not trusted. Main is then an older, signed commit.
 	Refused *Refusal
-	// Keys identifies the trusted signing keys, to notice changes.
+	// Keys changes when the trusted signing keys change.
 	Keys string
 }
 
@@ -62,12 +63,12 @@ type Refusal struct {
 // Update changes one branch in a push: a commit with edits, or a removal.
 type Update struct {
 	Branch string // short name
-	// Old is the expected head, or "" for a new branch. Only branches of proposals may be deleted, or have a Parent
-	// that is not Old.
+	// Old is the expected head, or "" for a new branch. Only proposal branches may be deleted, or may have a Parent
+	// other than Old.
 	Old    string
-	Parent string // parent of the new commit; "" without history
+	Parent string // parent of the new commit, or ""
 	// Edits has contents by path; nil deletes a file or folder. Executable files stay executable. Deletions come first:
-	// "a": nil with "a/b": content replaces the folder a.
+	// {"a": nil, "a/b": content} replaces the folder a.
 	Edits   map[string][]byte
 	Message string
 	When    time.Time // time of author and committer, in whole seconds
@@ -119,7 +120,7 @@ func ProposalBranch(kind ProposalKind, cluster, app string) string {
 	return OwnBranches + string(kind) + "/" + cluster + "/" + app
 }
 
-// JointBranch returns the branch that approves a commit for many apps. No app's name contains "@".
+// JointBranch returns the branch that approves a commit for many apps. Its "@" is in no app's name.
 func JointBranch(cluster, commit string) string {
 	return ProposalBranch(ProposePromotion, cluster, "@"+commit[:min(12, len(commit))])
 }
@@ -127,7 +128,7 @@ func JointBranch(cluster, commit string) string {
 // StatusContext returns the name of an app's commit status.
 func StatusContext(cluster, app string) string { return "gitrollout/" + cluster + "/" + app }
 
-// ProposalBranches returns an app's possible proposal branches or, without an app, their prefixes.
+// ProposalBranches returns an app's possible proposal branches or, if app is empty, the branches' prefixes.
 func ProposalBranches(cluster, app string) []string {
 	return []string{ProposalBranch(ProposePromotion, cluster, app), ProposalBranch(ProposeRevert, cluster, app)}
 }

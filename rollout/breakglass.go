@@ -8,11 +8,11 @@ import (
 	"time"
 )
 
-// AnnotationBreakGlass is set on a workload by "gitrollout abort --break-glass", with a BreakGlass as JSON. Users who
-// may patch the workload can abort a release while Git is unreachable.
+// AnnotationBreakGlass is set on a workload by "gitrollout abort --break-glass". Its value is a BreakGlass as JSON.
+// Users who may patch the workload can thus abort a release while Git is unreachable.
 const AnnotationBreakGlass = "gitrollout.dev/break-glass"
 
-// BreakGlass is a request in the cluster to roll an attempt back.
+// BreakGlass is a request in the cluster to roll back an attempt to release.
 type BreakGlass struct {
 	Release Hash      `json:"release"` // hash of the release, or of the annotated workload's template
 	Serial  int       `json:"serial"`  // LabelSerial at the time of the request
@@ -30,8 +30,8 @@ func (b BreakGlass) Encode() string {
 	return strings.TrimSuffix(value.String(), "\n")
 }
 
-// ParseBreakGlass reads an encoded value, with printable texts. It refuses other encodings, such as duplicate fields,
-// because a policy might check the first field while ParseBreakGlass reads the last.
+// ParseBreakGlass reads the output of Encode, and makes texts printable. It refuses other encodings, such as duplicate
+// fields, because a policy might check the first field while ParseBreakGlass reads the last.
 func ParseBreakGlass(value string) (b BreakGlass, err error) {
 	if err := json.Unmarshal([]byte(value), &b); err != nil {
 		return b, fmt.Errorf("is not valid: %w", err)

@@ -9,7 +9,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// TestParseBreakGlass checks that ParseBreakGlass accepts the values of Encode, and refuses values that were written or changed by hand.
+// TestParseBreakGlass checks that ParseBreakGlass accepts the values of Encode, and refuses all other values.
 func TestParseBreakGlass(t *testing.T) {
 	b := rollout.BreakGlass{Release: "h1-7b4e2a91d0", Serial: 4, By: "ann", Reason: "v2 burns",
 		At: time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)}
@@ -32,7 +32,7 @@ func TestParseBreakGlass(t *testing.T) {
 	}
 }
 
-// TestBreakGlassText checks the text for a rollback's reason. The text must have no control characters, even if the annotation has.
+// TestBreakGlassText checks the text for a rollback's reason. The text must not have the annotation's control characters.
 func TestBreakGlassText(t *testing.T) {
 	for _, c := range []struct{ by, reason, want string }{
 		{"ann", "v2 burns", "aborted by break glass of ann: v2 burns"}, {"", "", "aborted by break glass"},

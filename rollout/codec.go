@@ -79,8 +79,8 @@ func encode(v any) ([]byte, error) {
 	return out, nil
 }
 
-// StatePath returns the path of an app's state file. The file is in one of 256 folders, because each commit stores a
-// changed folder's whole list.
+// StatePath returns the path of an app's state file. State files are spread over 256 folders, because each commit
+// stores a changed folder's whole file list.
 func StatePath(app string) string {
 	return "apps/" + Digest([]byte(app), 1) + "/" + app + ".yaml"
 }

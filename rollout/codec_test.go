@@ -134,8 +134,8 @@ func TestParseStateRefuses(t *testing.T) {
 	}
 }
 
-// TestWatchIsRead checks that a state file with a watch is read as written. A watch without a stable version, beside a release or in
-// another phase is refused.
+// TestWatchIsRead checks that a state file with a watch is read as written. A watch is refused without a stable version, beside a release,
+// and in phases other than Healthy.
 func TestWatchIsRead(t *testing.T) {
 	s := fullState()
 	s = s.AtRest(rollout.Healthy, "")
@@ -283,8 +283,8 @@ func TestNextTenth(t *testing.T) {
 	}
 }
 
-// TestExtremeEvidenceIsReadBack checks that a state with the largest counts and evidence, and with a watch, has the same bytes after it
-// was read.
+// TestExtremeEvidenceIsReadBack checks that a state with the largest counts and evidence, and with a watch, is encoded to the same bytes
+// after decoding.
 func TestExtremeEvidenceIsReadBack(t *testing.T) {
 	for _, v := range []float64{0, math.Copysign(0, -1), 1e-300, -1e-300, 709.9, 1e5, -1e5, 4e13, -4e13, 1e30, -1e30} {
 		test := rollout.Test{Bound: 1e-9, Canary: 1e12, Stable: 9e15}

@@ -10,7 +10,8 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// TestCohortsPage reads the YAML blocks of docs/cohorts.md through the strict parsers. The block of settings has the defaults, and a tier.
+// TestCohortsPage reads the YAML blocks of docs/cohorts.md through the strict parsers. The settings in the first block must be the
+// defaults, except the tier.
 func TestCohortsPage(t *testing.T) {
 	page, err := os.ReadFile("../docs/cohorts.md")
 	if err != nil {

@@ -21,9 +21,9 @@ type Config struct {
 	Apps         []AppGlob  // at least one entry
 	Forge        *Forge     // nil: gitrollout opens no pull requests
 	Windows      []Window   // when releases may, or may not, advance
-	AutoRevert   AutoRevert // action in Git after a rejected release; default AutoRevertPropose
+	AutoRevert   AutoRevert // default AutoRevertPropose
 	Receivers    []Receiver
-	Limits       Limits        // for rendering an app
+	Limits       Limits
 	Workloads    []Partitioned // additional kinds of workloads for staged releases
 	Shared       SharedChanges
 }
@@ -33,7 +33,7 @@ type AutoRevert string
 
 const (
 	AutoRevertPropose AutoRevert = "propose" // push a reverting branch, and open a pull request
-	AutoRevertPush    AutoRevert = "push"    // push to the users' branch; propose a revert that undoes more changes
+	AutoRevertPush    AutoRevert = "push"    // push the revert; if it might undo other changes, propose it
 	AutoRevertOff     AutoRevert = "off"
 )
 
@@ -55,7 +55,7 @@ func (AutoRevert) Shape() map[string]any {
 	return map[string]any{"enum": []any{AutoRevertPropose, AutoRevertPush, AutoRevertOff, false}}
 }
 
-// DefaultKubernetes is the Kubernetes version for charts, whose objects depend on the version.
+// DefaultKubernetes is the Kubernetes version for charts if the configuration sets none.
 const DefaultKubernetes = "1.36.0"
 
 // ConfigPath returns the path of config.yaml.

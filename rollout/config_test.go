@@ -242,7 +242,7 @@ func TestVariableEntries(t *testing.T) {
 	}
 }
 
-// TestLinks checks that an app gets the links of its entry, and that a link leads to the host in the configuration.
+// TestLinks checks that an app gets the links of its entry, and that a link's host has no placeholder.
 func TestLinks(t *testing.T) {
 	const shop = "apps:\n- path: shop\n  links: "
 	for entry, want := range map[string]string{

@@ -1,3 +1,3 @@
 // Package rollout holds the common types: apps, Rollout documents (Spec), releases (State) and the Observed cluster. It
-// reads and writes files in Git, without Kubernetes client, Git library or clock.
+// parses and encodes files in Git, and uses no Kubernetes client, Git library or clock.
 package rollout

@@ -28,7 +28,7 @@ const (
 	EventRecovered            EventKind = "recovered" // a problem has ended
 )
 
-// EventKinds lists all kinds, the most important first. A receiver gets the first requested kind of an event.
+// EventKinds lists all kinds, the most important first. A receiver gets an event only as the first requested kind.
 func EventKinds() []EventKind {
 	return []EventKind{
 		EventAborted, EventRolledBack, EventCompleted, EventStalled, EventDegraded, EventHeld,

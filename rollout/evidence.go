@@ -57,7 +57,7 @@ func (p MetricProgress) evidence(mean float64) string {
 	return strings.Join(parts, "; ")
 }
 
-// MeanEvidence returns the mean evidence of the metrics that share p's limit. A metric without a look counts as 1.
+// MeanEvidence returns the mean evidence of the metrics that share p's limit. A metric without Evidence counts as 1.
 func MeanEvidence(runs []AnalysisRun, of AnalysisRun, p MetricProgress) float64 {
 	if p.Evidence == nil || p.Evidence.Metrics < 2 || p.DryRun {
 		return p.Evidence.Value()

@@ -9,8 +9,8 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// TestEvidence checks the line about each metric: its verdict, condition, newest values, and the evidence of a comparison. A watch has a
-// separate mean.
+// TestEvidence checks the line about each metric: its verdict, condition, newest values, and the evidence of a comparison. With several
+// metrics, the line also has the release's mean evidence. A watch has its own mean.
 func TestEvidence(t *testing.T) {
 	at := func(s int) time.Time { return time.Date(2026, 1, 2, 8, 1, s, 0, time.UTC) }
 	runs := []rollout.AnalysisRun{{Name: "web/step-2", Phase: rollout.AnalysisFailed, Metrics: []rollout.MetricProgress{

@@ -10,8 +10,8 @@ type Experiment struct {
 
 	// Duration starts when all pods are available. If nil, the required analyses end the step.
 	Duration *time.Duration `json:"duration" min:"1" fix:"leave duration out to wait for the analyses with requiredForCompletion: true"`
-	// ProgressDeadlineSeconds limits the wait for the next ready pod until all are available. After this time, the
-	// release is rolled back. Default: the Rollout's.
+	// ProgressDeadlineSeconds is the longest time without another ready pod while not all pods are available. After
+	// this time, the release is rolled back. Default: the Rollout's.
 	ProgressDeadlineSeconds int `json:"progressDeadlineSeconds" own:"" min:"1" fix:"write seconds, or leave it out"`
 }
 

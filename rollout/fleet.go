@@ -23,10 +23,10 @@ type Stage struct {
 	Name string `json:"name" is:"label" needs:"name the stage: dev"`
 	// Clusters has names and path.Match patterns in the file, and sorted names after ParseFleet.
 	Clusters []string `json:"clusters" needs:"name the stage's clusters: [dev], or [prod-*]"`
-	// Soak is how long an app stays Healthy at a change in this stage, before the next stage takes the change.
+	// Soak is how long an app must be Healthy with a change before the next stage takes it.
 	Soak      time.Duration `json:"requiredSoakTime"`
 	Approve   Approval      `json:"approve" oneOf:"auto merge" default:"auto"`
-	MaxUpdate Amount        `json:"maxUpdate" default:"100%"` // how many of its clusters may have one change under way
+	MaxUpdate Amount        `json:"maxUpdate" default:"100%"` // how many clusters may roll out the same change at once
 }
 
 // Ranked returns the stage's clusters in the order in which they take an app's changes.
@@ -37,8 +37,7 @@ func (s *Stage) Ranked(app string) []string {
 	})
 }
 
-// NeededBefore returns how many clusters of lower rank must be done before a cluster takes a change, as MaxUpdate
-// requires.
+// NeededBefore returns how many clusters of lower rank must finish a change before this rank may take it (MaxUpdate).
 func (s *Stage) NeededBefore(rank int) int {
 	n := len(s.Clusters)
 	return max(0, rank+1-min(n, max(1, s.MaxUpdate.RoundDown(n))))
@@ -48,7 +47,7 @@ func (s *Stage) NeededBefore(rank int) int {
 type Approval string
 
 const (
-	ApproveAuto  Approval = "auto"  // the evidence of the stage before suffices
+	ApproveAuto  Approval = "auto"  // the evidence of the previous stage suffices
 	ApproveMerge Approval = "merge" // a user merges a promotion file
 )
 

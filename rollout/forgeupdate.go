@@ -12,7 +12,7 @@ type ForgeUpdate struct {
 	Subject   string // the change, in one line; "" if reported again, as after a restart
 	Before    State  // zero if the state is reported again
 	After     State
-	Proposals []Proposal // existing proposals, or removed by this change
+	Proposals []Proposal // proposals that exist, or that this change removed
 }
 
 // ProposalKind is the effect of merging a proposal.
@@ -31,9 +31,9 @@ type Proposal struct {
 	Gate     int        // promotion: index of the step that waits
 	Standing []Standing // for each workload of the release
 	Changes  []Change   // promotion: from stable to release; revert: from newest commit to stable
-	Sharers  []string   // other apps with the changed files
+	Sharers  []string   // other apps that use the changed files
 	Retries  bool       // revert: users may instead retry the release
-	Enters   []string   // approval for a stage: the apps
+	Enters   []string   // approval for a stage: the apps that enter
 	Approves Commit     // approval for a stage: the commit
 }
 
@@ -55,10 +55,10 @@ type Change struct {
 // ImageChange is a container's change of image.
 type ImageChange struct {
 	Container string
-	From, To  string // images; "" without the container
+	From, To  string // images; "" if the version lacks the container
 }
 
-// Changes lists differing objects, sorted. A nil render has none.
+// Changes lists differing objects, sorted. A nil render has no objects.
 func Changes(from, to *Render) (changes []Change) {
 	olds, news := from.ByRef(), to.ByRef()
 	for ref, o := range olds {

@@ -9,7 +9,7 @@ import (
 
 // Field is one field of a document. Struct tags describe it for the Reader, the JSON Schemas and the reference docs:
 //
-//	json:"name"     the field's name; without it, not in the document
+//	json:"name"     the field's name; without this tag, the field is not in documents
 //	json:"*"        a map[string]any for all other fields
 //	needs:"fix"     must not be absent or empty; the tag is the fix
 //	default:"30"    the value, as JSON or plain text, for an absent field or empty text
@@ -62,7 +62,7 @@ func Fields(t reflect.Type) (all []Field) {
 	})
 }
 
-// In reports whether documents of Argo Rollouts have the field or, if argo is false, gitrollout's documents.
+// In reports whether the field may be in documents of Argo Rollouts (argo is true) or of gitrollout.
 func (f Field) In(argo bool) bool {
 	return !f.Has(map[bool]string{true: "own", false: "argo"}[argo])
 }

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// Freeze is the file .gitrollout/<cluster>/freeze.yaml. Until its end, no release advances.
+// Freeze is the file .gitrollout/<cluster>/freeze.yaml. Until the freeze ends, no release advances.
 type Freeze struct {
 	Reason string
 	Until  time.Time // zero: until the file is removed

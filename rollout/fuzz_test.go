@@ -68,7 +68,6 @@ func FuzzDocuments(f *testing.F) {
 	})
 }
 
-// must ends the test if err is not nil.
 func must(t testing.TB, err error) {
 	t.Helper()
 	if err != nil {

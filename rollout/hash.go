@@ -14,8 +14,8 @@ const HashVersion = "h1"
 
 const contentVersion = "c1"
 
-// Hash identifies a pod template, or a release of several templates. It is "h1-" and the first ten hexadecimal digits
-// of a SHA-256 of JSON with sorted keys, without API servers' defaults.
+// Hash identifies pod templates ("h1-") or content ("c1-"). After the prefix, it has ten hexadecimal digits of a
+// SHA-256 of JSON. The JSON has sorted keys, and no defaults of API servers.
 type Hash string
 
 // HashTemplate returns the hash of spec.template.
@@ -38,8 +38,8 @@ func HashContent(namespace string, objects []Object) (Hash, error) {
 	return hashBytes(contentVersion, raw), nil
 }
 
-// ReleaseHash returns a single template's hash. For several templates, it returns a hash of the sorted workloads and
-// their hashes, and without templates "".
+// ReleaseHash returns a single template's hash, or "" without templates. For several templates, it returns a hash of
+// the sorted workloads and their hashes.
 func ReleaseHash(templates map[Workload]Hash) Hash {
 	lines := make([]string, 0, len(templates))
 	var only Hash
@@ -54,7 +54,7 @@ func ReleaseHash(templates map[Workload]Hash) Hash {
 	return hashBytes(HashVersion, []byte(strings.Join(lines, "\n")))
 }
 
-// IsHash reports whether a text has a hash's prefix, unlike commit ids.
+// IsHash distinguishes hashes from commit ids by the prefix.
 func IsHash(text string) bool {
 	return strings.HasPrefix(text, HashVersion+"-") || strings.HasPrefix(text, contentVersion+"-")
 }

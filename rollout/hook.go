@@ -20,13 +20,13 @@ const (
 	HookFailed    HookPhase = "Failed"
 )
 
-// AnnotationHookLog with "record" records the end of a Job's log, at most MaxHookLog bytes.
+// AnnotationHookLog is "record" to record the end of a Job's log, at most MaxHookLog bytes.
 const (
 	AnnotationHookLog = "gitrollout.dev/hook-log"
 	MaxHookLog        = 2048
 )
 
-// HookRun is a run of a hook, recorded before its Job is created, so that only one Job is created.
+// HookRun records a run of a hook. The record precedes the Job, so that only one Job is created.
 type HookRun struct {
 	Name    string    `json:"name"` // the hook's namespace/name in Git
 	When    HookWhen  `json:"when"`

@@ -9,7 +9,7 @@ import (
 const maxImages = 20
 
 // Images returns at most maxImages different images of a release's pods, in the objects' order. Without Rollouts, all
-// workloads count. Init containers come last.
+// workloads count. Each workload's init containers come last.
 func (r *Render) Images() []string {
 	var all []string
 	for _, w := range r.versioned() {
@@ -24,7 +24,7 @@ func (r *Render) Images() []string {
 	return all[:min(len(all), maxImages)]
 }
 
-// Labels returns the labels of the workloads in Images. The first workload's value wins.
+// Labels returns the labels of the workloads that Images reads. The first workload's value wins.
 func (r *Render) Labels() map[string]string {
 	labels := map[string]string{}
 	for _, w := range r.versioned() {

@@ -32,7 +32,7 @@ func TestImagesAndLabels(t *testing.T) {
 	compare.CheckNamed(t, "bounded images", 20, len(r.Images()))
 }
 
-// TestShownImages checks which images ShownImages returns for a version beside another version.
+// TestShownImages checks which images ShownImages returns for a version, given the images of another version.
 func TestShownImages(t *testing.T) {
 	for _, c := range []struct{ images, other, want string }{
 		{"", "", ""}, {"web:2 proxy:1", "", "web:2"}, {"web:2 proxy:1", "web:1 proxy:1", "web:2"},

@@ -15,15 +15,14 @@ type Notified struct {
 // Cursor is a receiver's position in the state branch's history.
 type Cursor struct {
 	Told    string `json:"told,omitempty"`    // last state commit whose events were all sent, or ""
-	App     string `json:"app,omitempty"`     // last app (by name) whose events in the commit after Told were sent
+	App     string `json:"app,omitempty"`     // in the commit after Told: last app (by name) whose events were sent
 	Claimed string `json:"claimed,omitempty"` // last state commit whose events are claimed
 }
 
 // NotifiedPath is the path of notified.yaml.
 const NotifiedPath = "notified.yaml"
 
-// NotifiedBranch returns the branch of notified.yaml. It is a separate branch, so that its pushes do not delay pushes
-// of states.
+// NotifiedBranch returns the branch of notified.yaml. Pushes to a separate branch do not delay pushes of states.
 func NotifiedBranch(cluster string) string { return "gitrollout/notified/" + cluster }
 
 // ParseNotified reads notified.yaml strictly.

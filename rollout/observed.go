@@ -9,10 +9,10 @@ import (
 
 // Observed is an app's observed state.
 type Observed struct {
-	Workloads map[Workload]ObservedWorkload // existing workloads in Git or the app's inventory
-	Routes    map[Ref]ObservedRoute         // existing objects whose status shows whether a router accepts them
+	Workloads map[Workload]ObservedWorkload // existing workloads, named in Git or the app's inventory
+	Routes    map[Ref]ObservedRoute         // existing objects whose status a router writes
 	Troubled  []Trouble                     // unhealthy objects, sorted; without a status, an object is healthy
-	Nodes     map[string]map[string]string  // labels by node name; nil if unknown, or if no release orders nodes
+	Nodes     map[string]map[string]string  // labels by node name; nil if unknown, or if no release needs them
 	Unseen    string                        // a failed watch's error: the observation may be outdated; or ""
 	Unread    []Workload                    // workloads in namespaces that gitrollout may not read
 }
@@ -30,7 +30,7 @@ type ObservedRoute struct {
 	Status     map[string]any // written by a router; nil without a status
 }
 
-// Read reports whether gitrollout could look for a workload, which may be absent.
+// Read reports whether gitrollout knows if a workload exists.
 func (o Observed) Read(w Workload) bool { return o.Workloads != nil && !slices.Contains(o.Unread, w) }
 
 // Serial returns the workloads' highest LabelSerial.
@@ -47,13 +47,13 @@ type ObservedWorkload struct {
 	Hash       Hash       // AnnotationHash, "" if gitrollout never applied the workload
 	Serial     int        // LabelSerial; 0 without the label, or if another app owns the workload
 	BreakGlass string     // AnnotationBreakGlass; "" without, or if another app owns the workload
-	Synced     bool       // the controller has seen the newest spec, and the watch its newest revision
+	Synced     bool       // the controller has seen the newest spec, and the watch has the newest revision
 	Complete   bool       // all pods have the newest template and are available; no old pod is left
 	Available  int        // status.availableReplicas
 	Surge      int        // Deployments: how many pods more than Replicas the live strategy allows
 	First      int        // ordered kinds: lowest ordinal of a pod
-	Floor      int        // ordered kinds: lowest ordinal with the newest template; others: how many pods keep the old one
-	Unordered  bool       // Kruise's StatefulSets: pods from Floor may keep the old template
+	Floor      int        // ordered kinds: lowest ordinal with the newest template; others: how many pods stay old
+	Unordered  bool       // Kruise's StatefulSets: pods at or above Floor may have the old template
 	Strays     int        // nodes that should have no pod but keep one, for example after a NoSchedule taint
 	Room       bool       // StatefulSets: the live object has maxUnavailable, so the API server knows it
 	Revisions  []Revision // one for each ReplicaSet or ControllerRevision, newest first
@@ -61,7 +61,7 @@ type ObservedWorkload struct {
 
 // Revision is a version of a workload's template: a ReplicaSet or ControllerRevision.
 type Revision struct {
-	Name       string      // name of the ReplicaSet or ControllerRevision
+	Name       string
 	Hash       Hash        // AnnotationHash, "" if unknown
 	Pin        Pin         // label that only this revision's pods have; zero if unknown
 	Current    bool        // has the live template
@@ -145,7 +145,7 @@ type Foreign struct {
 	By    string // the other owner: Argo Rollouts, Flagger …, or another app
 	Sign  string // the evidence, as text
 	Fix   string // how users make the owner give up the object
-	Warns bool   // true: gitrollout adopts the object with a warning, as the tool only applies files
+	Warns bool   // true: gitrollout adopts the object with a warning, because the tool only applies files
 }
 
 // String returns "Deployment a/b is managed by X: the sign".

@@ -161,7 +161,7 @@ func TestReasonOf(t *testing.T) {
 	compare.CheckNamed(t, "no reason", rollout.HeldInvalidInput, rollout.ReasonOf(&rollout.InvalidError{}))
 }
 
-// TestNewestSerial checks that Serial returns the highest serial of all workloads. It also checks the pins of PodHash.
+// TestNewestSerial checks that Serial returns the highest serial of all workloads. It also checks the Pin that PodHash returns.
 func TestNewestSerial(t *testing.T) {
 	seen := rollout.Observed{Workloads: map[rollout.Workload]rollout.ObservedWorkload{web: {Serial: 3}, api: {Serial: 7}}}
 	compare.Check(t, 7, seen.Serial())

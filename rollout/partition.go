@@ -9,8 +9,8 @@ import (
 )
 
 // Partitioned describes a kind of workload with a partition: a field for how many pods keep the old version. Objects
-// need spec.template and, without Nodes, spec.replicas. A pod's LabelRevision must equal its ControllerRevision's
-// LabelRevision or, without that label, its name.
+// need spec.template and, without Nodes, spec.replicas. A pod's LabelRevision must equal the LabelRevision or, without
+// that label, the name of the pod's ControllerRevision.
 type Partitioned struct {
 	APIVersion string
 	Kind       string
@@ -23,7 +23,7 @@ type Partitioned struct {
 	Only       string // path of a field that limits updates to selected pods, or ""
 	Status     PartitionStatus
 
-	Unavailable any  `json:"-" cbor:"unavailable"` // default of maxUnavailable beside the partition; nil if unknown
+	Unavailable any  `json:"-" cbor:"unavailable"` // default of the maxUnavailable beside the partition; nil if unknown
 	Surges      bool `json:"-" cbor:"surges"`      // has maxSurge beside the partition
 }
 
@@ -64,7 +64,7 @@ var PartitionedKinds = []Partitioned{
 }
 
 // FindPartitioned finds a kind in the list more or in the built-in kinds. If only other apiVersions of the kind exist,
-// instead lists these.
+// the result instead lists these.
 func FindPartitioned(more []Partitioned, apiVersion, kind string) (p *Partitioned, instead []string) {
 	group := Object{"apiVersion": apiVersion}.Ref().Group
 	for _, p := range slices.Concat(more, PartitionedKinds) {
@@ -161,8 +161,8 @@ func (s Spec) OnNodes() bool {
 	return s.Workload.Kind == "DaemonSet" || s.Partition != nil && s.Partition.Nodes != ""
 }
 
-// Unavailable returns how many of n pods may be missing. Percentages of nodes are rounded up. Without the feature gate
-// MaxUnavailableStatefulSet, the API server drops a StatefulSet's maxUnavailable.
+// Unavailable returns how many of n pods may be missing. Percentages of nodes are rounded up. For a StatefulSet, it
+// returns 0 if the API server dropped maxUnavailable (feature gate MaxUnavailableStatefulSet).
 func (s Spec) Unavailable(live ObservedWorkload, n int) int {
 	switch {
 	case s.OnNodes():

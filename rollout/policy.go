@@ -9,14 +9,14 @@ import (
 	"time"
 )
 
-// Policy has cluster operators' rules for apps, which a push to the users' branch cannot change.
+// Policy has cluster operators' rules for apps. A push to the users' branch cannot change these rules.
 type Policy struct {
 	File      string
 	Unmatched string // "deny" (default) or PolicyAllow, for apps without a project
 	Projects  []Project
 }
 
-// PolicyAllow is the value of Policy.Unmatched that holds no app.
+// PolicyAllow in Policy.Unmatched permits apps without a project.
 const PolicyAllow = "allow"
 
 // Project has rules for some apps, in addition to the configuration's rules.
@@ -80,7 +80,7 @@ type policyFile struct {
 	Projects   []Project `json:"projects" max:"1000" needs:"name a project and its apps"`
 }
 
-// ParsePolicy reads a policy strictly. Errors are InvalidErrors.
+// ParsePolicy reads a policy strictly.
 func ParsePolicy(file string, data []byte) (*Policy, error) {
 	raw, err := decode[policyFile](file, "Policy", data)
 	if err != nil {
@@ -120,8 +120,8 @@ func isSource(pattern string) bool {
 	return true
 }
 
-// ProjectOf returns the app's project. It returns nil without a policy, and for an app in no project with PolicyAllow.
-// Otherwise, an app in no project, or in two, is an InvalidError with HeldPolicy.
+// ProjectOf returns the app's project, or nil without a policy. For an app in no project, it returns nil if Unmatched
+// is PolicyAllow. An app in two projects, or otherwise in none, is an InvalidError with HeldPolicy.
 func (p *Policy) ProjectOf(app string) (found *Project, err error) {
 	if p == nil {
 		return nil, nil
@@ -159,14 +159,14 @@ func (r AuthorRules) Has(author string) bool {
 	})
 }
 
-// UnknownAuthor is the author of a commit too old to be found. All AuthorRules count for it.
+// UnknownAuthor is the author of a commit that is too old to read. All AuthorRules apply.
 const UnknownAuthor = "unknown"
 
 // ByAuthor is the field in messages about AuthorRules.
 const ByAuthor = "rollouts.byAuthor"
 
-// Bars returns why the project, perhaps nil, ignores an author's promotions, or "". The result some is true if it
-// ignores any author's promotions.
+// Bars returns why the project, perhaps nil, ignores an author's promotions, or "". The result some is true if any rule
+// ignores promotions.
 func (p *Project) Bars(author string) (why string, some bool) {
 	for i := 0; p != nil && i < len(p.Rollouts.ByAuthor); i++ {
 		rule := p.Rollouts.ByAuthor[i]

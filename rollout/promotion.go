@@ -26,7 +26,7 @@ func Verbs() []Verb { return []Verb{Promote, Hold, Abort, Retry, Restart} }
 // Full in Through opens all gates and skips all remaining steps.
 const Full = "full"
 
-// ThroughEntry as Through lets an app take a change before its cohort or stage. It opens no step's gate.
+// ThroughEntry as Through lets an app take a change before its cohort or stage may. It opens no step's gate.
 const ThroughEntry = "entry"
 
 // Promotion is the file .gitrollout/<cluster>/promote/<app>.yaml. It names a hash, and may name workloads and the
@@ -43,14 +43,14 @@ type Promotion struct {
 	Reason    string              `json:"reason,omitempty"`
 	At        string              `json:"at,omitempty"`       // time of the decision; a second retry needs a later time
 	RestartAt time.Time           `json:"restartAt,omitzero"` // only for "restart"
-	// Commit is the commit of the change, if Through is "entry". Without At, the app still waits for its turn in a
-	// stage.
+	// Commit is the commit of the change, if Through is "entry". Without At, the app is approved, but still waits for
+	// its turn in a stage.
 	Commit string `json:"commit,omitempty"`
 	// AdoptAnyway takes the app over from another controller, for this release only.
 	AdoptAnyway bool `json:"adoptAnyway,omitempty"`
 
 	Forbidden string `json:"-"` // the policy's rule against skipping waits, or ""
-	Barred    bool   `json:"-"` // Forbidden is about the author: the promotion opens nothing
+	Barred    bool   `json:"-"` // the author may not promote, so the promotion opens nothing
 	Digest    string `json:"-"` // digest of the file's bytes
 	Author    string `json:"-"` // author of the file's commit
 }
@@ -60,7 +60,7 @@ func PromotionPath(cluster, app string) string {
 	return ".gitrollout/" + cluster + "/promote/" + app + ".yaml"
 }
 
-// ParsePromotion reads a promotion file strictly. Errors are InvalidErrors.
+// ParsePromotion reads a promotion file strictly.
 func ParsePromotion(file string, data []byte) (*Promotion, error) {
 	wire, err := decode[promotionFile](file, "Promotion", data)
 	if err != nil {
@@ -112,8 +112,8 @@ func (s *stepText) ReadValue(raw any) error {
 	return nil
 }
 
-// For returns the promotion with the APIVersion that the writer of a state can read: an older program may not know the
-// newest.
+// For returns the promotion in the format of the program that wrote a state. An older program may not know the newest
+// APIVersion.
 func (p Promotion) For(s State) Promotion {
 	if p.APIVersion == "" && s.APIVersion == APIVersion {
 		p.APIVersion = APIVersion
@@ -121,7 +121,7 @@ func (p Promotion) For(s State) Promotion {
 	return p
 }
 
-// Encode returns the file's bytes. An empty apiVersion becomes StepsVersion if needed, else AlphaVersion.
+// Encode returns the file's bytes. An empty apiVersion becomes StepsVersion if a field needs it, else AlphaVersion.
 func (p Promotion) Encode() ([]byte, error) {
 	_, err := strconv.Atoi(p.Through)
 	if isNew := err == nil || p.Workloads != nil || !p.Since.IsZero(); p.APIVersion == "" && isNew {

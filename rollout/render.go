@@ -40,7 +40,7 @@ type App struct {
 	Sealed     bool   // encrypted files stay encrypted, and their Secrets are not applied
 }
 
-// Variables are values for ${name} in rendered objects. Zero turns substitution off.
+// Variables are values for ${name} in rendered objects.
 type Variables struct {
 	On     bool   // substitution is on, even without values
 	Values string // from the app's entry, as JSON; "" for none
@@ -160,7 +160,7 @@ func (r *Render) Version() Hash { return cmp.Or(r.Release(), r.Content) }
 // InvalidError is an error in the users' repository. It stops the updates of one app or, in the configuration, of all.
 // The text must be stable, because each new text is committed.
 type InvalidError struct {
-	// About is the object with the error if its file is unknown; empty for the document being read.
+	// About is the object with the error if the object's file is unknown. It is empty for the document being read.
 	About Ref    `json:"about,omitzero"`
 	File  string `json:"file,omitempty"`  // path in the repository, "" if in no single file
 	Line  int    `json:"line,omitempty"`  // line of Field, 0 if unknown

@@ -10,23 +10,23 @@ import (
 
 // Sequential is the state of a sequential test of a new version against stable. Its size is constant.
 type Sequential struct {
-	Since  time.Time `json:"since"`              // when the counts begin: at the present weight, or later
+	Since  time.Time `json:"since"`              // start of the counts: start of the present weight, or later
 	Canary int       `json:"canary" large:"yes"` // all requests to the new version
-	Stable int       `json:"stable" large:"yes"` // all requests to the stable version
-	// Past has stable's bad requests and all its requests at earlier weights; nil without a margin
-	// (Compare.MaxIncrease).
+	Stable int       `json:"stable" large:"yes"` // all requests to stable
+	// Past has stable's bad and total requests at earlier weights. It is nil without Compare.MaxIncrease.
 	Past []int `json:"past,omitempty" large:"yes"`
-	// Last has both versions' requests in the last look that counted.
+	// Last has the new requests to each version in the last measurement that counted.
 	Last  []int  `json:"last,omitempty" large:"yes"`
 	Tests []Test `json:"tests"` // one, or one for each bound of a histogram
 
-	// The release fails when the mean evidence of its Metrics reaches Limit.
+	// The release fails when its metrics' mean evidence reaches Limit. Metrics is their number.
 	Limit   float64 `json:"limit"`
 	Metrics int     `json:"metrics"`
 }
 
-// Value returns a metric's evidence that the new version is worse, or 1 before the first look. By Ville's inequality,
-// the evidence of a version that is not worse reaches 1/α with probability at most α. The same holds for means.
+// Value returns a metric's evidence that the new version is worse, or 1 before the first measurement. By Ville's
+// inequality, the evidence of a version that is not worse reaches 1/α with probability at most α. The same holds for
+// several metrics' mean.
 func (s *Sequential) Value() float64 {
 	if s == nil || len(s.Tests) == 0 {
 		return 1

@@ -5,11 +5,13 @@ import (
 	"time"
 )
 
-// SharedChanges configures how a change of a file with more than Over readers reaches its readers: cohort by cohort.
+// SharedChanges configures changes of a file that more than Over apps read. These apps take the change cohort by
+// cohort.
 type SharedChanges struct {
 	Over    int      `json:"over" default:"10"`
 	Cohorts []Amount `json:"cohorts" default:"[1, \"10%\", \"100%\"]" max:"20" fix:"leave some out"`
-	// Soak is the time from Healthy until the next cohort. After Timeout, an unfinished cohort waits for a user.
+	// Soak is how long a cohort stays Healthy before the next cohort. After Timeout, an unfinished cohort waits for a
+	// user.
 	Soak    time.Duration `json:"soak" default:"10m"`
 	Timeout time.Duration `json:"timeout" default:"4h" min:"1" fix:"write 4h or the like"`
 }
@@ -33,7 +35,7 @@ func (s SharedChanges) check(file string) error {
 	return nil
 }
 
-// Sizes returns how many of n apps each cohort and the cohorts before have together. Sizes increase; the last is n.
+// Sizes returns, for each cohort, how many of n apps it and the earlier cohorts have. Sizes increase; the last is n.
 func (s SharedChanges) Sizes(n int) (sizes []int) {
 	last := 0
 	for _, c := range s.Cohorts {

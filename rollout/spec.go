@@ -34,8 +34,8 @@ type Spec struct {
 // Scaling selects whether canary pods are additional or replace stable pods.
 type Scaling string
 
-// Surge keeps all stable pods, so that an abort starts no pods. InPlace replaces pods within maxSurge and
-// maxUnavailable, without spare capacity.
+// Surge keeps all stable pods, so that an abort starts no pods. InPlace replaces stable pods by canary pods, within
+// maxSurge and maxUnavailable.
 const (
 	Surge   Scaling = "surge"
 	InPlace Scaling = "inPlace"
@@ -53,7 +53,7 @@ type Canary struct {
 	DynamicStableScale         bool           `json:"dynamicStableScale"` // stable pods decrease with their traffic share
 	Rebalance                  bool           `json:"rebalance" own:""`   // StatefulSets: evict surplus new pods
 	NodeOrder                  []NodeSelector `json:"nodeOrder" own:""`   // DaemonSets: order in which nodes update
-	MinPodsPerReplicaSet       int            // least pods of a version that has pods; 0 or 1: no minimum
+	MinPodsPerReplicaSet       int            // minimum pods of a version with pods; 0 or 1: none
 	AbortScaleDownDelaySeconds int            // with Surge: seconds that canary pods stay after all traffic is on stable
 	ScaleDownDelaySeconds      int            // with Surge and Services: seconds that old pods stay after promotion
 	// how many of a step's new pods must be available; nil: all
@@ -100,7 +100,7 @@ type BlueGreen struct {
 type Step struct {
 	// Name is the user's name for the step, or "".
 	Name string `json:"name" own:""`
-	// SetWeight is the new version's weight: a percentage of pods, or a share of Traffic.MaxWeight.
+	// SetWeight is the new version's weight: a percentage of pods, or out of Traffic.MaxWeight.
 	SetWeight      *int         `json:"setWeight" max:"1000000"`
 	Pause          *Pause       `json:"pause"`
 	SetCanaryScale *CanaryScale `json:"setCanaryScale"`
@@ -115,10 +115,10 @@ type Step struct {
 // Pause waits for a duration, a schedule's next match or, with neither, a promotion.
 type Pause struct {
 	Duration *time.Duration `json:"duration" min:"1" fix:"leave duration out to wait for a promotion"`
-	// Timeout bounds the wait for a promotion. Then OnTimeout applies.
+	// Timeout ends the wait for a promotion, as OnTimeout says.
 	Timeout   *time.Duration `json:"timeout" own:"" min:"1" fix:"leave timeout out to wait for a promotion"`
 	OnTimeout string         `json:"onTimeout" own:"" oneOf:"abort promote"` // "" without Timeout; default: abort
-	// Until is a cron schedule. The pause ends at its next match.
+	// Until is a cron schedule. Its next match ends the pause.
 	Until    string `json:"until" own:""`
 	TimeZone string `json:"timeZone" own:""` // for Until; "" is UTC
 }
@@ -171,10 +171,10 @@ func (Amount) Shape() map[string]any {
 	return either(map[string]any{"type": "integer", "minimum": 0, "maximum": math.MaxInt32}, pattern(`^[0-9]+%?$`))
 }
 
-// RoundUp returns the amount out of n pods, as maxSurge. 25% of 10 is 3.
+// RoundUp returns the amount out of n pods, rounded as maxSurge. 25% of 10 is 3.
 func (a Amount) RoundUp(n int) int { return a.of(n, 99) }
 
-// RoundDown returns the amount out of n pods, as maxUnavailable. 25% of 10 is 2.
+// RoundDown returns the amount out of n pods, rounded as maxUnavailable. 25% of 10 is 2.
 func (a Amount) RoundDown(n int) int { return a.of(n, 0) }
 
 func (a Amount) of(n, hundredths int) int {

@@ -10,7 +10,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// TestStagesPage reads the YAML blocks of docs/stages.md through the strict parsers. The stages have the fields of the page's table.
+// TestStagesPage reads the YAML blocks of docs/stages.md through the strict parsers. The page's table must list each field.
 func TestStagesPage(t *testing.T) {
 	page, err := os.ReadFile("../docs/stages.md")
 	if err != nil {

@@ -11,8 +11,8 @@ import (
 // Phase is the state of an app's release.
 type Phase string
 
-// A release is Progressing or Paused, then Promoting, then Healthy. A rollback is Aborting, then Healthy or, while the
-// newest commit is rejected, Degraded.
+// A release is Progressing or Paused, then Promoting, then Healthy. A rollback is Aborting, then Degraded if the newest
+// commit is rejected, else Healthy.
 const (
 	Pending     Phase = "Pending"     // no version is deployed
 	Progressing Phase = "Progressing" // pods are moving to a step's numbers
@@ -29,8 +29,8 @@ func Phases() []Phase {
 	return []Phase{Pending, Progressing, Paused, Stalled, Promoting, Aborting, Degraded, Healthy}
 }
 
-// State is the record of one app: apps/<group>/<app>.yaml on the state branch. With the users' branch, it determines
-// the app's objects.
+// State is the record of one app: apps/<group>/<app>.yaml on the state branch. This record and the users' branch
+// determine the app's objects.
 type State struct {
 	APIVersion string        `json:"apiVersion" serial:"no"` // as in the configuration; "": AlphaVersion
 	Kind       string        `json:"kind" serial:"no"`       // always RolloutState
@@ -61,10 +61,10 @@ type State struct {
 	Verified   []Hash        `json:"verified,omitempty" serial:"yes"` // versions once stable, newest first, at most MaxHistory
 	Adopts     Hash          `json:"adopts,omitempty" serial:"yes"`   // version to adopt from another controller
 	Pong       []Workload    `json:"pong,omitempty" serial:"yes"`     // workloads whose stable Service is the pong Service
-	Replicas   []Replicas    `json:"replicas,omitempty" serial:"yes"` // the head's replicas, where Source has others
-	// digest of a promotion file without effect: for an earlier attempt, other steps or a version that serves already
+	Replicas   []Replicas    `json:"replicas,omitempty" serial:"yes"` // the head's replicas that differ from Source's
+	// digest of a promotion file without effect, which names an earlier attempt, other steps or a version that serves
 	Spent string `json:"spent,omitempty" serial:"no"`
-	// generated objects in Inventory, which Git lacks
+	// the objects in Inventory that gitrollout generates
 	Generated []Ref     `json:"generated,omitempty" serial:"yes"`
 	Inventory []Ref     `json:"inventory,omitempty" serial:"no"`
 	Hooks     []HookRun `json:"hooks,omitempty" serial:"no"` // runs of hooks' Jobs, newest last
@@ -74,12 +74,12 @@ type State struct {
 type Entered struct {
 	At     time.Time `json:"at"`
 	Commit string    `json:"commit"`
-	Was    string    `json:"was,omitempty"` // the commit before; a return to its files does not wait
-	Well   time.Time `json:"well,omitzero"` // when the app's pods were ready, if the change has no new version
+	Was    string    `json:"was,omitempty"` // the previous commit; a return to that commit's files does not wait
+	Well   time.Time `json:"well,omitzero"` // when the app's pods were ready; zero if the change makes a new version
 	Place
 }
 
-// Place names a shared change, which is the content of a file that many apps read, and the app's cohort.
+// Place is an app's cohort in a shared change. Such a change is new content of a file that many apps read.
 type Place struct {
 	File   string `json:"file,omitempty"`
 	ID     string `json:"id,omitempty"`     // short ID of the file's content
@@ -207,23 +207,24 @@ type Progress struct {
 	Weight   int       `json:"weight"`           // a percentage, or a share of Traffic.MaxWeight
 	Plan     string    `json:"plan"`             // digest of the steps, to detect changes
 	Entered  time.Time `json:"entered"`          // start of the step, and so of its pause
-	Opened   string    `json:"opened,omitempty"` // by whom or why the last gate opened
+	Opened   string    `json:"opened,omitempty"` // who or what ended the previous step's wait
 	Routed   *Routing  `json:"routed,omitempty"` // newest routing; nil: all traffic to stable
 
 	// PodHash and StablePodHash have Revision.Pin's values at the last step change, for backtests.
 	PodHash       string `json:"podHash,omitempty"`
 	StablePodHash string `json:"stablePodHash,omitempty"`
 
-	// Left lists Services without a role. Until the release ends, they select the main Service's pods.
+	// Left lists Services that lost their role in an edit of the Rollout. Until the release ends, these select the main
+	// Service's pods.
 	Left []string `json:"left,omitempty"`
 
 	// Suspended means 0 replicas. The step begins when the workload gets replicas.
 	Suspended bool `json:"suspended,omitempty"`
 
-	// Peak is recorded only at a long step. A pod that is ready again after a crash is then no progress.
+	// Peak is recorded only at a long step. A pod that recovers from a crash makes no new peak.
 	Peak *Peak `json:"peak,omitempty"`
 
-	// Available is when all pods of the step's experiment were available, and so the experiment began; nil before.
+	// Available is when all pods of the step's experiment became available. The experiment begins then.
 	Available *time.Time `json:"available,omitempty"`
 }
 
@@ -233,29 +234,29 @@ type Peak struct {
 	At    time.Time `json:"at"` // when the last of these pods became ready
 }
 
-// Replicas has a workload's replicas or autoscaler limits in Git.
+// Replicas has a workload's replicas, or an autoscaler's limits, in Git.
 type Replicas struct {
 	Workload Workload `json:"workload"`
 	Count    *int     `json:"count,omitempty"` // nil if an autoscaler sets the number
-	Least    *int     `json:"least,omitempty"` // lower limit; Count is then the upper limit
+	Least    *int     `json:"least,omitempty"` // an autoscaler's lower limit; Count is the upper limit
 }
 
 // Rollback is the progress of a rollback to stable.
 type Rollback struct {
-	Reject bool      `json:"reject,omitempty"` // the version is rejected: not released again
+	Reject bool      `json:"reject,omitempty"` // the version is rejected
 	Routed time.Time `json:"routed"`           // when all traffic was routed to stable
 	Drain  time.Time `json:"drain"`            // earliest removal of canary pods
 	To     string    `json:"to"`               // commit to which the app returns
 	Late   bool      `json:"late,omitempty"`   // the missed deadline was reported
 }
 
-// Rejection is a version not released again until a retry or a change of the failed hook.
+// Rejection is a rejected version. Only a retry, or a change of the failed hook, releases the version again.
 type Rejection struct {
 	Hash      Hash      `json:"hash"`
 	Commit    string    `json:"commit"`
 	Reason    string    `json:"reason"`
 	At        time.Time `json:"at"`
-	Promotion string    `json:"promotion,omitempty"` // digest of the promotion file at that time; a retry needs another file
+	Promotion string    `json:"promotion,omitempty"` // the promotion file's digest at the rejection; a retry needs another
 	Hook      string    `json:"hook,omitempty"`      // namespace/name of the hook whose failure rejected the version
 	Content   Hash      `json:"content,omitempty"`   // hash of the failed hook in Git; a change retries the version
 }

@@ -9,7 +9,7 @@ import (
 	"text/template/parse"
 )
 
-// boundedFuncs bounds functions, because each call may double a text.
+// boundedFuncs limits the functions' results, because each call may double a text.
 func boundedFuncs() texttemplate.FuncMap {
 	bounded := func(f func(args ...any) string) func(args ...any) (string, error) {
 		return func(args ...any) (string, error) {

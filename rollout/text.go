@@ -56,7 +56,7 @@ func OneLine(text string) string {
 var quotedValue = regexp.MustCompile(
 	"(anchor) '.*?'( referenced| value)|(!!\\w+) `.*?`( as a | into )|(nsupported map key .*?), value: .*")
 
-// YAMLText returns a YAML parser's error as one line without the file's values, which may be Secrets'.
+// YAMLText returns a YAML parser's error as one line, without the file's values, because these may be secret.
 func YAMLText(err string) string { return quotedValue.ReplaceAllString(OneLine(err), "$1$2$3$4$5") }
 
 func characters(text string) string {
@@ -127,7 +127,7 @@ func DidYouMean(name string, names []string) string {
 }
 
 // Closest returns at most three similar names, the most similar first. It returns nil for names too long for
-// Kubernetes, because comparisons are slow.
+// Kubernetes, because their comparison is slow.
 func Closest(name string, names []string) []string {
 	if len(name) > 253 {
 		return nil

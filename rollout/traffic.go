@@ -25,7 +25,7 @@ type Router struct {
 	Config any    // has a type of package traffic; immutable
 }
 
-// Sticky configures a cookie that keeps users on the canary after its first answer.
+// Sticky configures a cookie that keeps users on the canary after the canary's first answer.
 type Sticky struct {
 	Cookie string        `json:"cookie" is:"cookie"` // default gitrollout-<Rollout's name>
 	MaxAge time.Duration `json:"maxAge" default:"24h"`
@@ -37,11 +37,11 @@ type PingPong struct {
 	PongService string `json:"pongService" needs:"name a Service"`
 }
 
-// ManagedRoute sends matching requests to the canary or, with Mirror, copies. It lasts until a step removes the route.
+// ManagedRoute sends matching requests (with Mirror, only copies) to the canary until a step removes the route.
 type ManagedRoute struct {
 	Name    string  `json:"name"`
 	Matches []Match `json:"matches,omitempty"` // alternatives: one must hold
-	Mirror  *int    `json:"mirror,omitempty"`  // percentage of copied requests; nil: the canary gets the requests
+	Mirror  *int    `json:"mirror,omitempty"`  // percentage of copied requests; nil: no copies
 }
 
 // MatchRoute is the name of the route that the step "match" sets.

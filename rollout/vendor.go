@@ -31,7 +31,7 @@ type VendorChart struct {
 	Name    string `json:"name" needs:"name the chart" is:"label"`
 	Version string `json:"version" needs:"write a version, or a range of them, such as ~20.1"`
 
-	// Flat puts the chart into <into>/<name>. The path has no version, so references stay valid.
+	// Flat puts the chart into <into>/<name>. A new version has the same path, so references stay valid.
 	Flat bool `json:"flat,omitempty"`
 
 	// Provenance is the path of public PGP keys to verify the chart's signature; "": no check.
@@ -100,14 +100,14 @@ func ReservedPart(name string) string {
 	return ""
 }
 
-// shortNames maps NTFS' 8.3 names, up to "~", to reserved names.
+// shortNames maps NTFS' 8.3 names (the part before "~") to reserved names.
 var shortNames = map[string]string{
 	"git": ".git", "gitrol": ".gitrollout", "gitign": ".gitignore", "gi250a": ".gitignore",
 	"gitatt": ".gitattributes", "gi7d29": ".gitattributes", "gitmod": ".gitmodules", "gi7eba": ".gitmodules",
 }
 
 // GitName returns the reserved name, such as ".git", that a path element may open, or "". Many file systems ignore
-// case, HFS+ some code points, and NTFS final dots, spaces, and text after a colon.
+// case. HFS+ ignores some code points. NTFS ignores final dots and spaces, and text after a colon.
 func GitName(part string) string {
 	isFormat := func(r rune) bool { return unicode.Is(unicode.Cf, r) }
 	plain, _, _ := strings.Cut(strings.Join(strings.FieldsFunc(strings.ToLower(part), isFormat), ""), ":")

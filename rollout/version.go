@@ -6,9 +6,9 @@ const (
 	// APIVersion is the version of new files. Records and promotion files, which an older program may read, have
 	// Config.APIVersion.
 	APIVersion = "gitrollout.dev/v1beta1"
-	// AlphaVersion has the same fields. Only its Promotions count steps from 0.
+	// AlphaVersion has APIVersion's fields, but its Promotions count steps from 0.
 	AlphaVersion = "gitrollout.dev/v1alpha1"
-	// StepsVersion is the AlphaVersion of a Promotion that counts steps from 1.
+	// StepsVersion is AlphaVersion for Promotions that count steps from 1.
 	StepsVersion = "gitrollout.dev/v1alpha2"
 )
 

@@ -61,7 +61,7 @@ func parseWindow(file, field string, raw windowFile) (*Window, error) {
 	return w, nil
 }
 
-// ReadSchedule reads a cron expression and time zone; at and zoneAt are their paths.
+// ReadSchedule reads a cron expression and time zone; errors name the fields at and zoneAt.
 func ReadSchedule(at, expression, zoneAt, zone string) (*schedule.Schedule, *InvalidError) {
 	if _, err := schedule.Zone(zone); err != nil {
 		return nil, &InvalidError{Field: zoneAt, Msg: err.Error(),
@@ -118,7 +118,7 @@ func (c Calendar) Equal(o Calendar) bool {
 // Shut says why releases do not advance.
 type Shut struct {
 	Freeze *Freeze   // nil for a window
-	Window *Window   // denying window; nil for a freeze, or without an allowing window
+	Window *Window   // the Deny window; nil for a freeze, or if no Allow window is open
 	Until  time.Time // releases do not advance earlier; zero if unknown
 	Exact  bool      // true: releases may advance at Until; false: perhaps not yet
 }

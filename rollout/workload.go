@@ -11,7 +11,7 @@ var WorkloadKinds = []Ref{
 	{Group: "apps", Kind: "Deployment"}, {Group: "apps", Kind: "StatefulSet"}, {Group: "apps", Kind: "DaemonSet"},
 }
 
-// Workload names an object that a release moves in stages. The text is "namespace/name" for a Deployment,
+// Workload names an object that a release moves in stages. The text form is "namespace/name" for a Deployment,
 // "Kind/namespace/name" for other WorkloadKinds, else "Kind.group/namespace/name".
 type Workload struct {
 	Kind      string // "" for a Deployment
@@ -98,8 +98,8 @@ const (
 	AnnotationCluster = "gitrollout.dev/cluster"       // on applied objects: the cluster's name in Git
 	AnnotationHash    = "gitrollout.dev/template-hash" // on workloads: Hash of the applied pod template
 	AnnotationCommit  = "gitrollout.dev/commit"        // on workloads: commit of the applied pod template
-	// LabelSerial has State.Mark on workloads. A record with a lower Serial is outdated. An annotation would be copied
-	// to the ReplicaSet at each step.
+	// LabelSerial has State.Mark on workloads. A record with a lower Serial is outdated. An annotation would change the
+	// ReplicaSet at each step.
 	LabelSerial      = "gitrollout.dev/serial"
 	AnnotationStatus = "gitrollout.dev/status" // on workloads at a step: a text about the release
 	// on generated objects: the Rollout that needs them
@@ -114,7 +114,7 @@ const (
 	AnnotationPrune = "gitrollout.dev/prune" // by users: "disabled" prevents deletion
 	// AnnotationCreateOnly is set by users on Secrets. With "true", gitrollout never updates the Secret.
 	AnnotationCreateOnly = "gitrollout.dev/create-only"
-	// AnnotationDecryption is set by users. With "none", gitrollout applies the object encrypted, for another tool.
+	// AnnotationDecryption is set by users. With "none", gitrollout applies the object without decryption.
 	AnnotationDecryption = "gitrollout.dev/decryption"
 
 	// LabelPodHash is a label of the Deployment controller (apps/v1 DefaultDeploymentUniqueLabelKey). gitrollout never

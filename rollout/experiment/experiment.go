@@ -23,7 +23,7 @@ type Template struct {
 	Release rollout.Hash
 	Step    int              // index of the step
 	From    rollout.Object   // Deployment of the pods' version
-	Others  []rollout.Object // the app's objects in both versions, whose selectors must not match the pods
+	Others  []rollout.Object // both versions' objects; their selectors must not match the pods
 }
 
 // Name returns <workload>-<release>-<step>-<template>, with steps counted from 1. A name that is long or has dots ends
@@ -95,7 +95,7 @@ func (t Template) metadata(name string) map[string]any {
 	}
 }
 
-// PodLabels returns the template's and the version's labels, without labels by which the app's Services,
+// PodLabels returns the labels of the version and the template, except version labels by which the app's Services,
 // PodDisruptionBudgets and autoscalers would select the pods.
 func (t Template) PodLabels() map[string]string {
 	labels := map[string]string{}
@@ -128,7 +128,7 @@ func (t Template) Caught() (by []rollout.Ref) {
 	return by
 }
 
-// Uses returns where the app uses a key of the field "labels" or "annotations", or "".
+// Uses returns where the app uses a key in a field ("labels" or "annotations"), or "".
 func (t Template) Uses(field, key string) (where string) {
 	if _, has := t.From.Map("spec", "template", "metadata", field)[key]; has {
 		where = "the pod template"

@@ -1,4 +1,5 @@
-// Package hook reads hooks from annotations of gitrollout, Argo CD or Helm. Hooks are Jobs before or after releases.
+// Package hook reads hooks from annotations of gitrollout, Argo CD or Helm. Most hooks are Jobs before or after
+// releases.
 package hook
 
 import (
@@ -14,7 +15,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// If an object has annotations of several tools, only the first tool's annotations count.
+// If an object has annotations of several tools, only the first tool listed here counts.
 const (
 	Annotation     = "gitrollout.dev/hook"
 	annotationArgo = "argocd.argoproj.io/hook"
@@ -72,7 +73,7 @@ type Hook struct {
 	Object    rollout.Object
 	Order     int
 	Continues bool // the Job's failure does not stop the release
-	Interrupt bool // a newer release with the hook deletes a running Job
+	Interrupt bool // a newer release with the hook deletes its running Job
 	Kept      int  // number of past runs' Jobs to keep
 	onRelease bool
 	onFast    bool // also runs in a release without steps (Release.Fast)
@@ -241,10 +242,10 @@ func invalid(annotation, value, format string, args ...any) *rollout.InvalidErro
 // Release decides which hooks run.
 type Release struct {
 	First bool // no stable version yet
-	Fast  bool // verified before: steps are skipped
+	Fast  bool // verified before, so steps are skipped
 }
 
-// At returns the hooks of a time, sorted by order and name. It skips hooks that package render refuses.
+// At returns the hooks of a time, sorted by order and name. It skips invalid hooks, which package render reports.
 func At(objects []rollout.Object, when rollout.HookWhen, r Release) (all []Hook) {
 	for _, o := range objects {
 		h, is, err := Of(o)
@@ -294,7 +295,7 @@ func (h Hook) Job(app string, run rollout.HookRun) rollout.Object {
 	return o
 }
 
-// Jobs returns the Jobs of first attempts.
+// Jobs returns the Job of each hook's first attempt.
 func Jobs(app string, objects []rollout.Object, release rollout.Hash) (all []rollout.Object) {
 	for _, o := range objects {
 		if h, is, err := Of(o); is && err == nil && h.IsJob() && !h.IsLeftOut() {

@@ -193,7 +193,7 @@ func hookOf(t *testing.T, o rollout.Object) hook.Hook {
 	return h
 }
 
-// TestNeeds checks that Needs returns the objects that a Job's pods reference, and hook objects of the same time that are no Jobs.
+// TestNeeds checks that Needs returns the missing objects that a Job needs, and all ConfigMaps with the Job's hook annotation.
 func TestNeeds(t *testing.T) {
 	o := object("Job", "migrate", hook.Annotation, "before")
 	o.Map("spec", "template")["spec"] = map[string]any{
@@ -244,7 +244,7 @@ func FuzzOf(f *testing.F) {
 	f.Fuzz(func(t *testing.T, key, value, other, more string) {
 		o := object("Job", "migrate", key, value, other, more)
 		h, is, err := hook.Of(o)
-		if err == nil && is != hook.Is(o) { // for valid annotations, Of and Is must return the same
+		if err == nil && is != hook.Is(o) { // for valid annotations, Of and Is must agree
 			t.Fatalf("it is a hook: %t, and as a Job %t", is, hook.Is(o))
 		}
 		if !is || err != nil {

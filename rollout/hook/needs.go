@@ -7,8 +7,8 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// Needs returns the objects to apply before a hook's Job: hooks of the same time that are no Jobs, and objects that the
-// Job references, except objects in had.
+// Needs returns the objects to apply before a hook's Job: hooks of the same time that are no Jobs, and referenced
+// objects that are not in had.
 func Needs(
 	h Hook, when rollout.HookWhen, r Release, objects []rollout.Object, had map[rollout.Ref]rollout.Object,
 ) (needs []rollout.Object) {
@@ -34,7 +34,7 @@ func Named(h Hook, objects []rollout.Object) []rollout.Object {
 	return slices.DeleteFunc(slices.Clone(objects), func(o rollout.Object) bool { return !named[o.Ref()] })
 }
 
-// GoesWith reports whether an object is a hook of the time that is no Job.
+// GoesWith reports whether an object is a hook of this time, but no Job.
 func GoesWith(o rollout.Object, when rollout.HookWhen, r Release) bool {
 	return !isJob(o) && len(At([]rollout.Object{o}, when, r)) > 0
 }
@@ -45,7 +45,7 @@ var fields = map[string][2]string{
 	"persistentVolumeClaim": {"PersistentVolumeClaim", "claimName"},
 }
 
-// EachReference calls f for a pod spec's references, by field name.
+// EachReference calls f for each reference in a pod spec, sorted by field name.
 func EachReference(v any, f func(field, kind, name string)) {
 	add := func(field, kind string, name any) {
 		if text, is := name.(string); is && text != "" {

@@ -17,7 +17,7 @@ type Schedule struct {
 	zone *time.Location
 }
 
-// maxExpression suffices to list all minutes.
+// maxExpression characters suffice to list all minutes.
 const maxExpression = 500
 
 // Parse reads a cron expression with five fields, and a time zone ("": UTC). Errors quote the invalid text.
@@ -63,8 +63,8 @@ func Zone(name string) (*time.Location, error) {
 
 // Next returns the first matching minute after a time, or zero if none is within ten years.
 func (s *Schedule) Next(after time.Time) time.Time {
-	// Between clock changes (a stretch), the UTC offset is constant. Matches are computed as in UTC, which skips and
-	// repeats no minute.
+	// Between two clock changes (a stretch), the UTC offset is constant. So matches are computed as if local time were
+	// UTC.
 	after = after.Truncate(time.Second)
 	limit := after.AddDate(10, 0, 0)
 	distance, end := s.stretch(after)
@@ -80,7 +80,6 @@ func (s *Schedule) Next(after time.Time) time.Time {
 		if end.After(limit) {
 			return time.Time{}
 		}
-		// If the clock change skips the match, the first minute after the change matches.
 		change := end
 		distance, end = s.stretch(change)
 		if next.Before(shown(change, distance)) {
@@ -125,7 +124,7 @@ func (s *Schedule) named(after time.Time) time.Time {
 	return time.Time{}
 }
 
-// Window is a span from each match of a schedule.
+// Window is a time span after each match of Begins.
 type Window struct {
 	Deny   bool // true: no release advances in the window; false: releases advance only in such windows
 	Begins *Schedule
@@ -167,7 +166,8 @@ func shutAt(windows []Window, t time.Time) (by int, until time.Time, shut bool) 
 	allows, inside := false, false
 	by = -1
 	for i, w := range windows {
-		// begun is the start of the oldest window that covers t. A later window may overlap, so At repeats shutAt.
+		// begun is the start of the oldest window that covers t. A later window may overlap this window, so At repeats
+		// shutAt.
 		begun := w.Begins.Next(t.Add(-w.Length))
 		covers := !begun.IsZero() && !begun.After(t)
 		switch {
