@@ -126,7 +126,7 @@ func (l *lab) Measured(app string) (all []strategies.Measured) {
 
 func (l *lab) verdict(m strategies.Measure) rollout.AnalysisPhase {
 	isBad := m.Release != "" && m.Release[len(m.Release)-1]%4 == 0
-	if strings.HasSuffix(m.Run, "/watch") { // more versions are bad only after their promotion
+	if strings.HasSuffix(m.Run, "/watch") { // most releases are bad after their promotion
 		isBad = m.Release[len(m.Release)-1]%4 < 3
 	}
 	switch n := l.u.rng.IntN(12); {

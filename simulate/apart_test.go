@@ -34,8 +34,8 @@ func (p *picky) Push(ctx context.Context, updates []rollout.Update) (map[string]
 	return p.Clone.Push(ctx, updates)
 }
 
-// TestOneTransitionKeepsNoOtherFromGit checks that if the server refuses the record of one app, the other apps' records are pushed. While
-// the server is unreachable, the process does not push each app separately.
+// TestOneTransitionKeepsNoOtherFromGit makes the server refuse the record of one app. The other apps' records must still be pushed. While
+// the server is unreachable, the process must not push each app separately.
 func TestOneTransitionKeepsNoOtherFromGit(t *testing.T) {
 	p, server := newStory(t, twoApps("v1")), &picky{}
 	p.parts.Wrap = func(process *Process, o *reconciler.Options) {

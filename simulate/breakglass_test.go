@@ -94,8 +94,9 @@ func (c boldClone) Push(_ context.Context, updates []rollout.Update) (map[string
 	return made, nil
 }
 
-// breakGlassNow starts "abort --break-glass --now" of a random app in a process beside the reconcilers. The user's clone is new, or older
-// than some events. Like the command, it does nothing if the clone's record is older than the cluster or has no release in flight.
+// breakGlassNow starts "abort --break-glass --now" of a random app in a process beside the reconcilers. The user's clone is up to date, or
+// misses some events. Like the command, breakGlassNow does nothing if the clone's record has no release in flight or is older than the
+// cluster.
 func (u *universe) breakGlassNow() {
 	u.clones = append(u.clones, rollout.Heads{Main: u.git.Head(testBranch), State: u.git.Head(stateBranch)})
 	heads := u.clones[max(0, len(u.clones)-1-u.rng.IntN(3))]
@@ -132,14 +133,14 @@ func (u *universe) endUser() {
 	})
 }
 
-// asUser turns a new process into one of "abort --break-glass --now".
+// asUser gives a new process the clone and the app of the user's command.
 func (u *universe) asUser(p *Process, o *reconciler.Options) {
 	c := userClone{p.Clone, u.user.heads}
 	o.Repository, o.Past, o.Only = c, c, []string{u.user.app}
 }
 
-// checkUser checks that "abort --break-glass --now" writes only objects of its app. The command applies no version except the stable
-// version, even if a recorded step was never applied.
+// checkUser checks that "abort --break-glass --now" writes only objects of its app. The command may change pods only to a stable version,
+// even if the record has a step that was never applied.
 func (o *oracle) checkUser(a *actor, app string, object rollout.Object) {
 	s := o.read(o.u.user.heads.State)[app]
 	to := o.takenBackBy(a, app, s)
@@ -164,7 +165,7 @@ func (o *oracle) checkUser(a *actor, app string, object rollout.Object) {
 	}
 }
 
-// brokeGlass notes that users of an app may get an older version, if the request of the user can abort a release.
+// brokeGlass notes a request to abort. If the app has a release, its users may get an older version from now on.
 func (p *promises) brokeGlass(w rollout.Workload, b rollout.BreakGlass) {
 	p.glass[b.Text()] = b
 	app := p.u.oracle.appOf(w)
@@ -183,8 +184,8 @@ func (p *promises) brokeGlass(w rollout.Workload, b rollout.BreakGlass) {
 	}
 }
 
-// isAsked reports whether a request to abort on any workload of an app names the release in flight. The workload may have another name in
-// Git meanwhile. The request may name a later serial that a record reaches only now.
+// isAsked reports whether a request to abort on any workload of an app names the release in flight. It reads workloads from the cluster,
+// because Git may have renamed them.
 func (p *promises) isAsked(s rollout.State) bool {
 	if s.Draining != nil && s.Release == nil {
 		s.Release, s.Stable = s.Stable, &s.Draining.Release
@@ -195,13 +196,13 @@ func (p *promises) isAsked(s rollout.State) bool {
 	})
 }
 
-// isRequested reports whether a request on a workload can abort the release in flight. A Deployment of an experiment cannot.
+// isRequested reports whether a request on a workload can abort the release in flight. A request on an experiment's Deployment cannot.
 func isRequested(s rollout.State, w rollout.Workload, b rollout.BreakGlass) bool {
 	return s.Release != nil && s.Stable != nil && s.Release.Templates[w]+s.StableHash(w) != "" && isNamed(s, b)
 }
 
-// checkGlass checks that a recorded abort by break glass is of the release and the attempt that the user named. A process that has seen
-// the request must not advance this attempt.
+// checkGlass checks that an abort by break glass aborts only the release and the attempt that the user named. A process that has seen the
+// request must not advance this attempt.
 func (p *promises) checkGlass(by *actor, app string, was, is rollout.State) {
 	pr, goesOn := advances(was, is)
 	for w, d := range p.u.kube.Deployments {
@@ -217,7 +218,7 @@ func (p *promises) checkGlass(by *actor, app string, was, is rollout.State) {
 	}
 }
 
-// isNamed reports whether a user's request to abort is of the release in flight, and of this attempt or a later serial.
+// isNamed reports whether a user's request to abort names the release in flight, with the serial of this attempt or a later serial.
 func isNamed(s rollout.State, b rollout.BreakGlass) bool {
 	named := append(slices.Collect(maps.Values(s.Release.Templates)), s.Release.Hash)
 	if s.Stable != nil { // at a step without new pods, users see the stable version

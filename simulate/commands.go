@@ -158,7 +158,7 @@ func (s *Story) each(version string, do func(*kube.Pod) bool) error {
 	return oneOf("version with pods", version, known)
 }
 
-// appOf splits the app off the arguments. They may omit a story's only app.
+// appOf splits the app's name off the arguments. A story's only app needs no name.
 func (s *Story) appOf(args []string) (rollout.App, []string, error) {
 	apps := s.branch().Apps
 	var names []string
@@ -216,7 +216,7 @@ func (s *Story) push(args []string) error {
 	return nil
 }
 
-// setVersion edits each newTag in the app's files. Without one, it edits each tag in a chart's values, or else each
+// setVersion edits each newTag in the app's files. If there is none, it edits each tag in values files, or else each
 // image's tag.
 func (s *Story) setVersion(a rollout.App, version string, edits map[string][]byte) (refused error) {
 	var made *rollout.Render
@@ -286,7 +286,7 @@ func (s *Story) revert(args []string) error {
 			edits[name] = []byte(content)
 		}
 		promotion := rollout.PromotionPath(s.name, app.Name)
-		delete(edits, promotion) // as git revert of the release's commit does
+		delete(edits, promotion) // git revert of the release's commit keeps the promotion
 		s.commit("revert of "+app.Name, edits)
 		return nil
 	}

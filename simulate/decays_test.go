@@ -28,13 +28,13 @@ func (w workloadSource) isWatched() bool {
 	return w.canary["watch"] != nil || w.blueGreen["watch"] != nil
 }
 
-// wayBack reports whether a record begins the rollback of a stable version because of its watch.
+// wayBack reports whether a record begins the rollback of a stable version because the version's watch failed.
 func wayBack(was, is rollout.State) bool {
 	return was.Release == nil && is.Release != nil && is.Phase == rollout.Aborting && strings.HasPrefix(is.Reason, "after the promotion")
 }
 
-// checkWatch checks each way back: the watch has not gone back before, a measurement of this watch has failed, and the process that
-// decided knew no newer version.
+// checkWatch checks each rollback that a watch begins. A watch must begin at most one rollback, and only after a failed measurement. The
+// deciding process must know no newer version.
 func (p *promises) checkWatch(by *actor, app string, was, is rollout.State) {
 	if !wayBack(was, is) || p.u.chaos.meddling {
 		return
@@ -67,7 +67,7 @@ func (p *promises) hasDecayed(s rollout.State) bool {
 	})
 }
 
-// checkWatched checks, when no event is due, that a watch has not outlived a newer push.
+// checkWatched checks, when no event is due, that no watch continues after a push of another version.
 func (p *promises) checkWatched() {
 	head := p.u.git.Head(testBranch)
 	isAway := func(a *actor) bool { return a.err != nil }
@@ -87,7 +87,7 @@ func isWatching(s rollout.State, m strategies.Measure) bool {
 	return s.Watch != nil && s.Stable.Hash == m.Release && !m.Started.Before(s.Stable.Since)
 }
 
-// blinkered is a mutation that shows the watched version at newer commits, so that a watch outlives a newer push.
+// blinkered is a mutation that renders newer commits as the watched version, so that the watch continues.
 func blinkered(p starting, app string, r *rollout.Render) {
 	s := p.u.oracle.states[app]
 	if s.Watch == nil || s.Release != nil {
@@ -101,7 +101,7 @@ func blinkered(p starting, app string, r *rollout.Render) {
 	}
 }
 
-// TestWatchesGoBack checks that some watches of the world Decays go back. Otherwise, no run would show errors of a way back.
+// TestWatchesGoBack checks that some watches of the world Decays begin a rollback. Otherwise, checkWatch would check nothing.
 func TestWatchesGoBack(t *testing.T) {
 	at, back := slices.IndexFunc(worlds, func(w world) bool { return w.name == "Decays" }), 0
 	for seed := range uint64(30) {

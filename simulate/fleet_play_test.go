@@ -35,7 +35,7 @@ func (w *fleetWorld) decide(what string, m *member, app, text string, release ro
 		"\nrelease: " + string(release) + "\nat: " + w.now.Format(time.RFC3339) + "\n"})
 }
 
-// enter lets an app that waits take the awaited commit.
+// enter pushes a promotion with through: entry, so that a waiting app takes its commit at once.
 func (w *fleetWorld) enter(m *member, app string) {
 	held := m.apps[app].is.Held
 	if !held.Is(rollout.HeldStage) {
@@ -239,8 +239,8 @@ func (w *fleetWorld) play() {
 	}
 }
 
-// TestFleet checks, with any actions of users and any faults, that no cluster follows a change before the stage before has soaked. At most
-// maxUpdate clusters follow at a time. All clusters take the last, good version.
+// TestFleet plays random actions of users and faults. A cluster may take a change only after the change has soaked in the previous stage.
+// At most maxUpdate clusters take a change at a time. At the end, all clusters have the last, good version.
 func TestFleet(t *testing.T) {
 	seeds := 12
 	if testing.Short() {

@@ -50,7 +50,7 @@ type member struct {
 	isBlind      bool // the reconciler cannot read other clusters' state branches
 	isMissing    bool // other reconcilers do not find the state branch
 	seen         map[string]string
-	past         []look // which transitions may follow that are not recorded yet
+	past         []look // reads whose transitions may not be recorded yet
 	apps         map[string]*appTruth
 }
 
@@ -81,11 +81,11 @@ type fleetWorld struct {
 	line    []string       // commits of the users' branch, oldest first
 	at      map[string]int // index in line
 	fleets  map[string]*rollout.Fleet
-	opened  map[string]bool // member, app and content with a promotion through entry
+	opened  map[string]bool // "member app content" for each promotion with through: entry
 	base    []string
 	serial  int
 	pumps   bool
-	brief   bool     // without the end, which only proves that all clusters take the last version
+	brief   bool     // play skips the end, in which all clusters must take the last version
 	soaks   []string // by stage
 	approve string
 	gone    string // a cluster that is in no stage
@@ -106,7 +106,7 @@ func fleetApps(folder string) []string {
 	if folder == "us" || folder == "dev" {
 		return []string{"a0", "a1"}
 	}
-	return []string{"a0", "a1", "a2"} // a2 is not in each cluster of the stage before
+	return []string{"a0", "a1", "a2"} // some clusters of the previous stage lack a2
 }
 
 func newFleetWorld(t testing.TB, seed uint64) *fleetWorld {
@@ -213,7 +213,7 @@ func (w *fleetWorld) push(what string, files map[string]string) {
 	}
 }
 
-// content returns the version and the whole content of an app in a cluster, "" if the cluster does not list the app.
+// content returns the version and the whole content of an app in a cluster, or "" if the cluster lacks the app.
 func (w *fleetWorld) content(m *member, app, commit string) (version, all string) {
 	own := w.file(commit, m.folder+"/"+app+"/version")
 	if own == "" {
@@ -239,7 +239,7 @@ func (w *fleetWorld) file(commit, name string) string {
 	return blobOf(c, entry)
 }
 
-// fleetAt returns nil for an unusable file.
+// fleetAt returns a commit's fleet.yaml, or nil if the file is unusable.
 func (w *fleetWorld) fleetAt(commit string) *rollout.Fleet {
 	f, known := w.fleets[commit]
 	if !known {
@@ -249,7 +249,7 @@ func (w *fleetWorld) fleetAt(commit string) *rollout.Fleet {
 	return f
 }
 
-// peerGit reads other clusters' state branches. In mutations, it changes the records.
+// peerGit reads other clusters' state branches. If alter is set, it changes the records.
 type peerGit struct {
 	w     *fleetWorld
 	m     *member
@@ -293,7 +293,7 @@ func (k *peerGit) Held(id string) (reconciler.Snapshot, bool) {
 	return c, true
 }
 
-// altered is a state branch with other records.
+// altered is a state branch with records that alter has changed.
 type altered struct {
 	reconciler.Snapshot
 	*peerGit
@@ -395,7 +395,7 @@ func (w *fleetWorld) turn(m *member, faults bool) bool {
 	return true
 }
 
-// moved judges each record on a state branch.
+// moved checks each new record on a state branch.
 func (w *fleetWorld) moved(_, branch, from, to string) {
 	i := slices.IndexFunc(w.members, func(m *member) bool { return rollout.StateBranch(m.name) == branch })
 	if i < 0 {
@@ -429,7 +429,7 @@ func (w *fleetWorld) moved(_, branch, from, to string) {
 	w.observe(m)
 }
 
-// observe keeps since when each app is Healthy at its content, and with which contents the app has soaked.
+// observe notes since when each app is Healthy with its content, and the contents that have soaked.
 func (w *fleetWorld) observe(m *member) {
 	for app, t := range m.apps {
 		well := ""
@@ -451,7 +451,7 @@ func (w *fleetWorld) observe(m *member) {
 	}
 }
 
-// took judges that an app follows another commit.
+// took sets failure if an app may not follow its new commit.
 func (w *fleetWorld) took(m *member, app string, was, is rollout.State) {
 	t := m.apps[app]
 	_, all := w.content(m, app, is.Source)
@@ -523,7 +523,7 @@ func (w *fleetWorld) problem(m *member, app string, was rollout.State, commit, m
 	return ""
 }
 
-// lacks returns which cluster of the stage before does not prove a commit, or "".
+// lacks returns why a cluster of the previous stage does not prove a commit, or "".
 func (w *fleetWorld) lacks(m *member, before []string, app, commit string) string {
 	for _, b := range w.members {
 		if !slices.Contains(before, b.name) || b.apps[app] == nil {

@@ -61,8 +61,8 @@ func (o *oracle) jobsOnRecord() map[string]bool {
 	return all
 }
 
-// checkHooks checks that hooks run one at a time. The hooks "before" must end before a release begins, and the hooks "after"
-// before the release becomes stable. Without Rollout documents, a record may name a content with hooks only as a release.
+// checkHooks checks that hooks run one at a time. The hooks "before" must end before a release begins, and the hooks "after" before the
+// release becomes stable. If an app has hooks but no Rollout documents, its record may name a new content only with a release.
 func (o *oracle) checkHooks(app string, was, is rollout.State) {
 	before, running := 0, 0
 	if is.Source == "" {
@@ -130,7 +130,7 @@ func (o *oracle) checkAlone(app string, was, is rollout.State) {
 	}
 }
 
-// isFollowed reports whether all pods of an app have the recorded content, or a Job of the release runs. The release has no steps.
+// isFollowed reports, for a release without steps, whether a Job of the release runs or all pods have the recorded content.
 func (u *universe) isFollowed(app string, s rollout.State) bool {
 	runs := slices.ContainsFunc(s.Hooks, func(h rollout.HookRun) bool {
 		return h.Phase == rollout.HookRunning && h.Release == s.Release.Hash

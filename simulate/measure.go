@@ -12,7 +12,7 @@ import (
 	"gitrollout.dev/gitrollout/strategies"
 )
 
-// meter is an Analyzer with a script's results. Other measurements succeed. It needs no lock (see Process).
+// meter is an Analyzer with a script's results. Metrics without a result succeed. meter needs no lock (see Process).
 type meter struct {
 	now   func() time.Time
 	touch func(app string)

@@ -213,7 +213,7 @@ func reluctant(p starting, app string, w *rollout.ObservedWorkload) {
 	}
 }
 
-// lingering writes an HTTPRoute with all backends that it had before.
+// lingering is a mutation that keeps the old backends of each written HTTPRoute.
 func lingering(p starting, _ string, o rollout.Object) {
 	backends := func(route rollout.Object) (rule map[string]any, all []any) {
 		rules, _ := route.Map("spec")["rules"].([]any)
@@ -361,7 +361,7 @@ func (s hiding) Lookup(name string) (rollout.Entry, bool, error) {
 	return e, found, err
 }
 
-// frozen is a mutation that, during a freeze, delays rollbacks until Git has the record.
+// frozen is a mutation that, during a freeze, delays each rollback until its record is in Git.
 func frozen(ctx context.Context, p starting, app string, objects []rollout.Object) error {
 	if p.u.head().isFrozen {
 		return patient(ctx, p, app, objects)

@@ -17,8 +17,8 @@ import (
 // mutation wraps a part of the reconciler, so that the reconciler breaks a rule. TestMutations checks that the simulator notices the fault.
 type mutation struct {
 	name   string
-	worlds string // the names of the worlds to run, in turns
-	seed   int    // a seed that notices the fault, which runs first; 0: an early seed notices the fault
+	worlds string // names of worlds; the seeds alternate between them
+	seed   int    // the first seed to run, which noticed the fault; 0: an early seed notices the fault
 	wrap   wrap
 }
 
@@ -70,8 +70,8 @@ var mutations = []mutation{
 // enough is the largest number of seeds to run for a mutation.
 const enough = 200
 
-// TestMutations breaks the reconciler with each mutation, and checks that one of the first 200 seeds notices the fault. If a mutation's
-// own seed no longer notices the fault, other seeds run, and the log names a seed that notices it.
+// TestMutations breaks the reconciler with each mutation, and checks that one of the first 200 seeds notices the fault. If a mutation's own
+// seed misses the fault, the other seeds run. The log names the seed that noticed the fault.
 func TestMutations(t *testing.T) {
 	for _, m := range slices.Concat(mutations, lawMutations) {
 		t.Run(m.name, func(t *testing.T) {
@@ -91,11 +91,11 @@ func TestMutations(t *testing.T) {
 	}
 }
 
-// lateGit is a mutation that reports each push as successful immediately, but pushes only before the next fetch.
+// lateGit is a mutation that reports each push as successful, but delays the push until the next fetch.
 type lateGit struct {
 	*memgit.Clone
 	name string
-	owed []rollout.Update // Parent has the commit to push
+	owed []rollout.Update // each Parent is the commit to push
 }
 
 func (g *lateGit) Fetch(ctx context.Context) (rollout.Heads, error) {
@@ -231,7 +231,7 @@ func barrier(ctx context.Context, p starting, app string, objects []rollout.Obje
 	return p.View.Apply(ctx, app, objects)
 }
 
-// hasty is a mutation that applies Services only in a pass in which no other object has to be written.
+// hasty is a mutation that applies Services only in a pass that writes no other object.
 func hasty(ctx context.Context, p starting, app string, objects []rollout.Object) error {
 	isService := func(o rollout.Object) bool { return o.Kind() == "Service" }
 	isOther := func(o rollout.Object) bool { return !isService(o) }
@@ -291,7 +291,7 @@ func hurried(s *rollout.Spec) {
 	s.Canary.Traffic = &t
 }
 
-// loose is a mutation that omits the large minReadySeconds, which stops a Deployment at a step.
+// loose is a mutation that removes the large minReadySeconds by which gitrollout stops a Deployment at a step.
 func loose(_ starting, _ string, o rollout.Object) {
 	if n, _ := o.Map("spec")["minReadySeconds"].(int64); n > 1<<30 {
 		o.Map("spec")["minReadySeconds"] = int64(0)

@@ -25,9 +25,9 @@ type oracle struct {
 	back     map[string]bool                   // apps with a rollback that was applied but is not recorded yet
 	astray   map[rollout.Ref]bool              // objects written from an older record, or for a release that had ended
 	wrote    map[string]map[rollout.Ref]string // the process that wrote each object after the newest record, by app
-	overtook map[string]bool                   // apps with a rollback that was applied before the record that ended its release
-	over     map[string]bool                   // apps that went from a rollback to a promotion, until they are healthy
-	// stale has the apps that, since their last phase Healthy, a process without the newest record has written.
+	overtook map[string]bool                   // apps with a release that was rolled back before a record ended the release
+	over     map[string]bool                   // apps that changed from Aborting to Promoting and are not Healthy yet
+	// stale has the apps that a process wrote without the newest information. The phase Healthy removes an app.
 	stale   map[string]bool
 	written map[string]int // Cluster.writes at the last write, by process and app
 	writes  int
@@ -97,7 +97,7 @@ func (o *oracle) specOf(w rollout.Workload) (rollout.Spec, bool) {
 // checkPods checks the pods of all workloads after each change in the cluster.
 func (o *oracle) checkPods() {
 	if o.u.chaos.meddling {
-		return // after such edits of records or objects, the guarantees are void
+		return // users have edited records or objects, so nothing is guaranteed
 	}
 	for _, w := range o.u.workloads() {
 		app := o.appOf(w)
@@ -120,8 +120,8 @@ func (o *oracle) checkPods() {
 	}
 }
 
-// quiet ends the guarantee's exceptions for each workload that again has the guaranteed number of pods. If users reach only
-// one version by a blue-green Service, a pod of this version must be ready.
+// quiet ends the exceptions for each workload with the guaranteed number of ready pods. If a blue-green Service selects one version, a pod
+// of this version must also be ready.
 func (o *oracle) quiet() {
 	for _, w := range o.u.workloads() {
 		g, isReached := o.guard(w), true
@@ -222,7 +222,7 @@ func (o *oracle) read(commit string) map[string]rollout.State {
 	return states
 }
 
-// checkTransition checks that a new record moves a release at most one step forward, never back. A full promotion may skip steps.
+// checkTransition checks that a new record moves a release at most one step forward, and no step back. A full promotion may skip steps.
 func (o *oracle) checkTransition(by *actor, app string, was, is rollout.State) {
 	if o.u.chaos.hooks {
 		o.checkHooks(app, was, is)

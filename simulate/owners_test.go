@@ -10,8 +10,8 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// others has the data of ConfigMaps that another field manager applied, by object. If one of several managers drops a field, the
-// API server keeps the field for the other managers. Therefore, cluster.Client removes the field from the other managers, too.
+// others has the ConfigMap data that another field manager applied, by object. If one of several managers drops a field, the API server
+// keeps the field for the other managers. Therefore, cluster.Client removes the field from the other managers, too.
 type others map[rollout.Ref]map[string]string
 
 // applied removes other managers' fields that are no longer in Git or have another value in Git. It runs before the apply of a ConfigMap.
@@ -119,6 +119,6 @@ func (v *View) learn(o rollout.Object, digest string) {
 	if d.Observed != d.Generation {
 		live.Synced, live.Complete = false, false
 	}
-	all[w] = live // without a change of the revisions, on which the known seeds depend
+	all[w] = live // live.Revisions stays, because the known seeds depend on it
 	v.observed.Workloads = all
 }

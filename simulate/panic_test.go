@@ -38,8 +38,8 @@ func (b *broken) Apply(ctx context.Context, app string, objects []rollout.Object
 	return b.View.Apply(ctx, app, objects)
 }
 
-// TestPanicIsOneAppsTrouble checks that a panic in the render, the decision or the apply of an app holds only this app, with a reason.
-// The log has the stack once, and the other app's release continues. After the repair, the first app's release also continues.
+// TestPanicIsOneAppsTrouble checks that a panic in the render, the observation or the apply of an app holds only this app. The log has the
+// panic once, and the other app's release continues. After the repair, the first app's release also continues.
 func TestPanicIsOneAppsTrouble(t *testing.T) {
 	for _, in := range []string{"render", "observe", "apply"} {
 		t.Run(in, func(t *testing.T) {

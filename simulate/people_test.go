@@ -285,7 +285,7 @@ func (u *universe) start() {
 	u.fail("the first deployment does not end: %s", u.where())
 }
 
-// letGo removes the foreign owners of objects. Before, it checks that each app with such an object is held for this reason.
+// letGo checks that each app with an object of another controller is held for this reason. Then it removes these controllers as owners.
 func (u *universe) letGo() {
 	if len(u.cluster.foreign) == 0 {
 		return
@@ -398,14 +398,14 @@ func (u *universe) settle() {
 	u.fail("the world does not become healthy: %s", u.where())
 }
 
-// document gives each workload a Rollout document that is not paused. In worlds with plain set, it removes the documents.
+// document gives each workload a Rollout document that is not paused. If chaos.plain is set, it removes the documents instead.
 func (u *universe) document(all []workloadSource) {
 	for i := range all {
 		all[i].plain, all[i].paused = u.chaos.plain, false
 	}
 }
 
-// leaveAlone runs the world without users and faults until no event is due. In the next three days, no process may change anything.
+// leaveAlone runs the world without users and faults until no event is due. For three more days, no process may change anything.
 func (u *universe) leaveAlone() {
 	u.note("NOBODY does anything")
 	faults := u.chaos
@@ -434,7 +434,7 @@ func (u *universe) leaveAlone() {
 	}
 }
 
-// nextDue returns the time of the next change of a pod, timer or end of a measurement.
+// nextDue returns when the next pod changes, timer ends or measurement ends.
 func (u *universe) nextDue() time.Time {
 	due := u.kube.NextDue()
 	sooner := func(at time.Time) {
@@ -482,8 +482,8 @@ func (u *universe) insist(i int) {
 	}
 }
 
-// repair acts as a user after the state branch was moved back or edited by hand. It deletes unreadable records. If the cluster has a newer
-// serial number than a record, it raises the record's serial number.
+// repair acts as a user after the state branch was moved back or edited by hand. It deletes unreadable records. If the cluster has a higher
+// serial number than a record, repair raises the record's number.
 func (u *universe) repair(head string) {
 	edits := map[string][]byte{}
 	for path, content := range u.git.Files(head) {
@@ -547,7 +547,7 @@ func (u *universe) checkEnd() {
 		}
 	}
 	for ref, pin := range u.kube.Pins {
-		// If a record was deleted, no record lists the objects that left Git since then.
+		// After a user deleted a record, gitrollout does not know which objects have left Git.
 		o := u.cluster.objects[ref]
 		isLeft := o != nil && !u.listed(ref) && (u.promises.isLeft(ref, o.app) || u.removed[o.app])
 		if pin != "" && !isLeft && (u.listed(ref) || !u.chaos.meddling) {
@@ -560,7 +560,7 @@ func (u *universe) checkEnd() {
 	u.startAnew()
 }
 
-// startAnew starts new processes, which know only Git and the cluster, and checks that they write nothing.
+// startAnew starts new processes, and checks that they write nothing.
 func (u *universe) startAnew() {
 	if u.chaos.meddling || u.hasLost() {
 		return // new processes undo edits by hand at once, and cannot use a commit that left main's history
@@ -571,7 +571,8 @@ func (u *universe) startAnew() {
 	u.restForDays("for a new process")
 }
 
-// commitAgain acts as a user after a rewrite of main. It commits the files of lost stable commits again, and then main's own files.
+// commitAgain acts as a user after a rewrite of main. It restores the files of lost stable commits in one commit, and then main's own files
+// in another commit.
 func (u *universe) commitAgain() {
 	if !u.hasLost() {
 		return
@@ -596,7 +597,7 @@ func (u *universe) commitAgain() {
 	for _, name := range slices.Sorted(maps.Keys(u.oracle.states)) {
 		isIt := func(a appSource) bool { return a.name == name }
 		if s := u.oracle.states[name]; u.isLost(s) && !slices.ContainsFunc(want.apps, isIt) {
-			u.note("REMOVE %s", name) // the held app's message suggests this command if no commit lists the app again
+			u.note("REMOVE %s", name) // the app's message suggests this command if Git no longer lists the app
 			u.removed[name] = true
 			u.editState("Ann", "remove "+name, map[string][]byte{rollout.StatePath(name): nil})
 		}

@@ -119,7 +119,7 @@ func (p *Process) start(name string, work func() error) (ended bool) {
 	return p.await()
 }
 
-// idle goroutines get new work, because a new goroutine would have to grow its stack.
+// idle passes work to idle goroutines, because the stack of a new goroutine would have to grow.
 var idle = make(chan func())
 
 func run(work func()) {

@@ -26,7 +26,7 @@ type promises struct {
 	served   map[rollout.Workload]served
 	ready    map[string]bool               // versions that have had a ready pod, by workload and version
 	whole    map[string]bool               // versions that once had the ready pods that maxUnavailable requires, by workload and version
-	recent   map[string]string             // main's commit at the last record of an app
+	recent   map[string]string             // main's commit when an app was last recorded
 	sizes    map[rollout.Workload]int      // replicas of each workload the last time no event was due
 	unsure   map[rollout.Workload]bool     // workloads with replicas or steps changed since then
 	void     map[*rollout.Promotion]bool   // promotion files for a version that was already stable
@@ -60,25 +60,25 @@ const (
 	lawForward law = "forward"      // users get an older version only after a user's decision, or after a rejection
 	lawOwner   law = "owner"        // each field follows its owner: replicas follow Git or, if Git does not set them, the scaler
 	lawGone    law = "gone"         // an object is deleted if it left Git or belongs to a finished release
-	lawTick    law = "tick"         // each new record is a transition, and not only a change of texts
+	lawTick    law = "tick"         // each new record changes more than texts
 	lawWedged  law = "wedged"       // if no timer is left, an app that is not healthy has a reason on record
 	lawOrphan  law = "orphan"       // a rollback takes effect even if the Rollout document was removed
 	lawWayOut  law = "way out"      // an abort or a revert takes effect
 	lawName    law = "name"         // a renamed app keeps its record
 	lawOld     law = "old"          // a StatefulSet has only old pods if only the old version is requested
 	lawOrder   law = "order"        // a release of a DaemonSet takes the nodes in the documented order
-	lawGlass   law = "glass"        // an abort by break glass is of the attempt that the user named, and this attempt does not advance
-	lawNow     law = "now"          // abort --now rolls its app back, and does nothing else
+	lawGlass   law = "glass"        // an abort by break glass ends only the attempt that the user named, and this attempt does not advance
+	lawNow     law = "now"          // abort --now only rolls back its app
 	lawRestart law = "restart"      // a restart replaces each older pod once, while no release is in flight
 	lawWeights law = "weights"      // pods of an experiment are ready while proxies may send them users' requests
 	lawOver    law = "over"         // measurements belong to one release, and end with this release or its watch
-	lawWatch   law = "watch"        // a watch goes back at most once, for a failure, and never acts on a newer push
+	lawWatch   law = "watch"        // a watch rolls back at most once, only after a failure, and never after a newer push
 )
 
 // notKept has the laws that are known to be broken, with the reason.
 var notKept = map[law]string{}
 
-// fail records a violation of a law. It ignores the laws in notKept, and all laws that the flag -law does not name.
+// fail records a violation of a law. Without the flag -law, it ignores the laws in notKept. Otherwise, it ignores all laws except -law.
 func (p *promises) fail(l law, format string, args ...any) {
 	if _, known := notKept[l]; known && *lawFlag == "" || *lawFlag != "" && *lawFlag != string(l) {
 		return
@@ -95,10 +95,10 @@ type try struct {
 	walks map[rollout.Workload]*walk
 	low   map[rollout.Workload]int // the fewest pods of a workload since the attempt began; no entry after a scale to 0
 	nodes map[rollout.Workload]*nodesOf
-	kept  map[rollout.Workload]int // the most new pods that earlier lists of steps allowed
+	kept  map[rollout.Workload]int // the most new pods that earlier steps allowed
 }
 
-// walk has the steps to which the promotions of a release attempt allow one workload to advance. Step i may start at at[i] or later.
+// walk has one workload's steps in a release attempt. Step i may start at at[i] or later. Steps beyond the end of at may not start yet.
 type walk struct {
 	legs   []leg
 	at     []time.Time
@@ -237,7 +237,7 @@ func (w *workloadSource) legs() []leg {
 
 func ceilOf(n, percent int) int { return (n*percent + 99) / 100 }
 
-// most returns the maximums over the steps up to the given step: of new pods among n pods, and of the percentage of requests to new pods.
+// most returns the largest number of new pods among n pods, and the largest percentage of requests to them, in legs[:step+1].
 func most(legs []leg, step, n int) (pods, requests int) {
 	if step >= len(legs) {
 		return n, 100
@@ -268,7 +268,7 @@ func (p *promises) asked() {
 	}
 }
 
-// number returns the number of a version, in the order of all versions.
+// number returns N of the version vN. A newer version has a higher number.
 func number(version string) int {
 	n, err := strconv.Atoi(strings.TrimPrefix(version, "v"))
 	if err != nil {
@@ -318,8 +318,8 @@ func (p *promises) recorded(by *actor, app string, was, is rollout.State) {
 	p.checkGlass(by, app, was, is)
 }
 
-// checkName checks the record of an app that is missing in Git. If the process saw the app's Deployment in another
-// app without a record, the app was renamed, and the record should have moved to the new name.
+// checkName checks the record of an app that left Git. If another app without a record has its Deployment, the app was renamed. Then the
+// record should have moved to the new name.
 func (p *promises) checkName(by *actor, app string, is rollout.State) {
 	if p.left[app] = false; by == nil || is.Held == nil {
 		return
@@ -366,8 +366,8 @@ func (p *promises) follow(id string, was, is rollout.State) (begins bool) {
 	return true
 }
 
-// checkSteps checks the start of a release attempt: each workload with a Rollout document, pods and another version must go through
-// steps. It ignores workloads that the stable version lacks, and an unfinished first deployment, which has no stable version to protect.
+// checkSteps checks the start of a release attempt: a workload with pods and a Rollout document must take the new version in steps. It
+// ignores workloads that the stable version lacks, and an unfinished first deployment, which has no stable version to protect.
 func (p *promises) checkSteps(id, app string, was, is rollout.State) {
 	full := slices.ContainsFunc(p.keys[id], func(k *rollout.Promotion) bool { return k.OpensAll(is.Release.Hash) })
 	if full || is.Stable == nil || p.u.chaos.meddling {
@@ -393,7 +393,7 @@ func (p *promises) checkSteps(id, app string, was, is rollout.State) {
 
 func tryID(s rollout.State) string { return string(s.Release.Hash) + s.Release.Since.String() }
 
-// reach returns the last step that a workload may have reached by now, and notes the recorded step as the start of the next call.
+// reach returns the last step that a workload may have reached by now. The next call continues at the recorded step.
 func (p *promises) reach(id string, t *try, is rollout.State, pr rollout.Progress, source *workloadSource) int {
 	k, legs := t.walks[pr.Workload], source.legs()
 	if k == nil {
@@ -415,7 +415,7 @@ func (p *promises) reach(id string, t *try, is rollout.State, pr rollout.Progres
 	if d := p.u.kube.Deployments[pr.Workload]; source.isOnNodes() && d != nil && t.nodes[pr.Workload] != nil {
 		t.taken(d, legs, now)
 	}
-	if now <= reach { // the next call continues at the recorded step
+	if now <= reach {
 		k.at, k.done = k.at[:now+1], now == len(legs)
 		if pr.Entered.After(k.at[now]) {
 			k.at[now] = pr.Entered
@@ -436,7 +436,7 @@ func (p *promises) walkOn(id string, t *try, w rollout.Workload, k *walk) int {
 	return len(k.at) - 1
 }
 
-// opens returns when a release attempt may leave step i, which it entered at the given time. It returns false before this time.
+// opens returns from what time a release attempt may leave step i. It returns false if the attempt must still wait.
 func (p *promises) opens(id string, t *try, w rollout.Workload, legs []leg, i int, entered time.Time) (time.Time, bool) {
 	l := legs[i]
 	if t.back || !l.people && (l.after == 0 || p.u.chaos.clock) {
@@ -520,7 +520,7 @@ func (p *promises) checkGates(app string, is rollout.State) {
 	}
 }
 
-// checkEnd checks that all workloads had ended their steps before the version became stable, even if a Deployment was renamed.
+// checkEnd checks that no workload still needed a promotion when the version became stable, even if a Deployment was renamed.
 func (p *promises) checkEnd(id, app string, was, is rollout.State) {
 	t := p.tries[id]
 	if t == nil || is.Stable == nil || was.Stable == nil || is.Stable.Hash != t.hash || is.Release != nil || p.u.chaos.meddling {
@@ -602,8 +602,8 @@ func (p *promises) checkStable(by *actor, app string, was, is rollout.State) {
 	}
 }
 
-// checkWhole checks that a stable version once had as many ready pods as maxUnavailable requires. With lag, the controller may delete the
-// last old pods earlier. If a newer version has superseded such a release, the release becomes stable with one ready pod.
+// checkWhole checks that a stable version once had as many ready pods as maxUnavailable requires. With chaos.lag, the controller may delete
+// the last old pods earlier. Then one ready pod is enough if Git has a newer version.
 func (p *promises) checkWhole(by *actor, app string, was, is rollout.State) {
 	for w := range is.Stable.Templates {
 		s, d := p.u.appIn(is.Source, app).find(w), p.u.kube.Deployments[w]
@@ -692,8 +692,8 @@ func (p *promises) checkFrozen(by *actor, app string, was, is rollout.State) {
 	}
 }
 
-// checkSeen checks that a process neither advances nor ends a release while it knows that its watches are broken. It
-// ignores a watch that breaks after the start of the pass.
+// checkSeen checks that a process neither advances nor ends a release if the process's watches were already broken at the start of the
+// pass.
 func (p *promises) checkSeen(by *actor, app string, was, is rollout.State) {
 	if by == nil || p.u.chaos.pumps || !by.blind || by.View.Unseen == "" || was.Release == nil {
 		return
@@ -713,7 +713,7 @@ func releaseOf(s rollout.State) rollout.Hash {
 	return s.Release.Hash
 }
 
-// inCluster notes which versions have ready pods, and checks the users' versions and shares, after each change in the cluster.
+// inCluster runs after each change in the cluster. It notes the versions with ready pods, and checks the users' versions and shares.
 func (p *promises) inCluster() {
 	// A deleted workload has no scaler.
 	maps.DeleteFunc(p.u.scaled, func(w rollout.Workload, _ int) bool { return p.u.kube.Deployments[w] == nil })
@@ -773,14 +773,14 @@ func (p *promises) checkShare(w rollout.Workload) (unsure bool) {
 			continue
 		}
 		// With a router, surplus pods of the new version are removed only after the next record. While main's head is unreadable,
-		// gitrollout records nothing. With spoils, stable pods may be broken, and only the surplus pods serve.
+		// gitrollout records nothing. With chaos.spoils, stable pods may be broken, and only the surplus pods serve.
 		isKept := source.isRouted() && p.isUnreadable(s.App) || p.u.chaos.spoils || isBack
 		if n := len(rs.Live()); n > pods && isKept {
 			unsure = true
 		} else if n > pods {
 			p.fail(lawShare, "%s: %d of %d pods are of %s, and step %d asks for %d at most", w, n, d.Replicas, source.version, step, pods)
 		} else if t != nil {
-			t.kept[w] = min(t.kept[w], n) // an earlier list of steps allows no more pods than exist now
+			t.kept[w] = min(t.kept[w], n) // removed surplus pods must not come back
 		}
 		if source.isShared() && requests == 0 && rs.Ready() > 0 && p.isOpen(w, source, rs) {
 			p.fail(lawShare, "%s: all pods get the requests that nothing matches, pods of %s too, before any weight", w, source.version)
@@ -799,8 +799,8 @@ func (p *promises) isUnreadable(app string) bool {
 	return a == nil || a.broken || p.u.sources[head].slip == slipConfig
 }
 
-// isUnderWay reports whether a process has a timer that ends within minReadySeconds, or within the time that proxies
-// need for a route. Until the timer ends, surplus pods stay after an edit of steps or replicas.
+// isUnderWay reports whether a process has a timer that ends within minReadySeconds, or within the time that proxies need for a route.
+// After an edit of steps or replicas, surplus pods stay until the timer ends.
 func (p *promises) isUnderWay(source *workloadSource) bool {
 	within := time.Duration(source.minReady) * time.Second
 	if source.isRouted() {
@@ -896,7 +896,7 @@ func (p *promises) checkUsers(w rollout.Workload) {
 		return
 	}
 	if _, moves := s.ProgressOf(w); moves && s.Release != nil && p.u.kube.Deployments[w].Replicas > 0 && was.version != source.version {
-		for _, pr := range s.Progress { // other workloads advanced while this workload had no pods, and an app rolls back all workloads
+		for _, pr := range s.Progress { // this workload had no pods before, and its rollback would also roll back the other workloads
 			if other := p.u.appIn(s.Source, s.App).find(pr.Workload); other != nil && p.served[pr.Workload].version == other.version {
 				delete(p.served, pr.Workload)
 			}
@@ -920,7 +920,8 @@ func (p *promises) checkUsers(w rollout.Workload) {
 	}
 }
 
-// allOn returns the version of each workload with all users on the recorded release. It omits a release until all its workloads qualify.
+// allOn returns the recorded version of each workload whose users all reach this version. It omits a release until all its workloads
+// qualify.
 func (p *promises) allOn() map[rollout.Workload]string {
 	all := map[rollout.Workload]string{}
 	for _, w := range p.u.workloads() {
@@ -936,7 +937,7 @@ func (p *promises) allOn() map[rollout.Workload]string {
 		if s.Phase != rollout.Healthy && p.u.appIn(s.Source, s.App).isChecked() {
 			continue // the result of a Job may roll the release back before Git has a record
 		}
-		// A rollback that the cluster has counts, even if Git has no record for it yet.
+		// A rollback counts as soon as it is applied, even before it is recorded.
 		if through && p.serves(w, source, time.Duration(source.minReady)*time.Second) && !p.awaits(s) && !p.u.oracle.back[s.App] {
 			all[w] = source.version
 		}
@@ -949,8 +950,8 @@ func (w *workloadSource) isJudged(pr rollout.Progress) bool {
 	return w.blueGreen["postPromotionAnalysis"] != nil && pr.Step < pr.Of && !strings.HasPrefix(pr.Name, "keep ")
 }
 
-// serves reports whether all users of a workload reach only source's version. A pod must be ready for minReady, and no other version may
-// get new pods. Users of the ignored versions do not count.
+// serves reports whether all users of a workload, except users of ignored versions, reach only source's version. A pod of this version must
+// have been ready for minReady, and no other version may get new pods.
 func (p *promises) serves(w rollout.Workload, source *workloadSource, minReady time.Duration, ignored ...string) bool {
 	d := p.u.kube.Deployments[w]
 	if d == nil || d.Base() != "" && d.Base() != source.version {
@@ -1120,7 +1121,8 @@ func (p *promises) checkGone() {
 	}
 }
 
-// checkWedged checks, when no timer is left, that each unfinished app has a recorded reason. No release with ready new pods may wait.
+// checkWedged checks, when no timer is left, that each unfinished app has a recorded reason. No release with ready new pods may wait for
+// unready old pods.
 func (p *promises) checkWedged() {
 	for _, a := range p.u.head().apps {
 		s := p.u.oracle.states[a.name]
@@ -1188,8 +1190,8 @@ func (p *promises) goesAlong(w *workloadSource, pr rollout.Progress, release rol
 	return !shut
 }
 
-// takenBack returns how a commit requests a rollback of an app's release, such as "aborted"; "" without a request. A newer version does
-// not supersede a release that all users have. Pods with an image set by hand count as the release's pods until the image is restored.
+// takenBack returns how a commit requests a rollback of an app's release, such as "aborted"; "" without a request. A newer version does not
+// supersede a release that all users have. Users of an image set by hand do not count.
 func (p *promises) takenBack(app, commit string) string {
 	s, source := p.u.oracle.states[app], p.u.appIn(commit, app)
 	if source == nil || s.Release == nil {

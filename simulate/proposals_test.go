@@ -8,8 +8,8 @@ import (
 	"gitrollout.dev/gitrollout/simulate/memgit"
 )
 
-// TestProposalsFollowMain checks an open proposal after several changes of main. If the proposal still merges, it keeps its commit and its
-// approvals. A conflicting proposal is renewed, and edits of the proposal's branch are undone. After the merge, the release continues.
+// TestProposalsFollowMain checks an open proposal after different changes of main. If the proposal still merges, it keeps its commit and
+// its approvals. A conflicting proposal is renewed, and edits of the proposal's branch are undone. After the merge, the release continues.
 func TestProposalsFollowMain(t *testing.T) {
 	oldProposal := promotionOf("h1-0123456789", "through: full\n")
 	rewritten := map[string]string{"README": "a new beginning\n"}

@@ -32,10 +32,9 @@ var (
 
 const pushRounds = 8
 
-// BenchmarkPushes measures pushes in fleets of healthy apps, in turn, with a real Git server and the simulator's clusters. All apps
-// of a fleet read one base. The output has the times and CPU times of a push of one app, of a poll, and of a push to the base until
-// the first app has the new version. CPU times include the Git server's handler, but not its git program. No measured time fails
-// the benchmark.
+// BenchmarkPushes measures fleets of healthy apps, in turn, with a real Git server and the simulator's clusters. All apps of a fleet read
+// one base. The output has the times and CPU times of pushes to one app, of polls, and of a push to the base. CPU times include the Git
+// server's handler, but not its git program. No measured time fails the benchmark.
 func BenchmarkPushes(b *testing.B) {
 	var fleets []*pushFleet
 	for n := range strings.SplitSeq(*pushApps, ",") {
@@ -142,7 +141,7 @@ func (f *pushFleet) start() {
 	cluster := NewCluster(rand.New(rand.NewPCG(1, 1)), time.Now())
 	view := cluster.View("prod", func(Effect) Outcome { return Outcome{} })
 	view.refresh()
-	view.Stale = true // else each write costs a copy of the cluster
+	view.Stale = true // a current view would copy the cluster for each write
 	cluster.wrote = func(by *View, o rollout.Object, digest string) {
 		if f.written++; f.first.IsZero() {
 			f.first = time.Now()
@@ -159,7 +158,7 @@ func (f *pushFleet) start() {
 		f.pass()
 	}
 	f.heap = heapInUse() - before
-	debug.FreeOSMemory() // the garbage of the first renders
+	debug.FreeOSMemory() // frees the garbage of the first renders
 	if *pushProfiles != "" {
 		file, err := os.Create(filepath.Join(*pushProfiles, fmt.Sprintf("%d.heap", f.apps)))
 		must(f.b, err)
@@ -190,7 +189,7 @@ func (f *pushFleet) pass() {
 	must(f.b, f.loop.RunOnce(f.b.Context(), time.Now, true))
 }
 
-// push commits a new version of a file, and measures until the first write. The CPU time also includes the rest of this pass, and the next
+// push commits a new version of a file, and measures the time until the first write. The CPU time includes the whole pass and the next
 // pass, which reads the record.
 func (f *pushFleet) push(version, file string) {
 	f.b.Helper()

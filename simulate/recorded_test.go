@@ -72,7 +72,7 @@ func (r *recorded) becomes(what string, files, want map[string]string, wantError
 	}
 }
 
-// lost returns a field of an older record that the newer one lacks. Texts for users, version and seal may differ.
+// lost returns a field of an older record that the newer record lacks or changes. Texts for users, apiVersion and seal may differ.
 func lost(at string, was, is any) string {
 	switch was := was.(type) {
 	case map[string]any:
@@ -105,7 +105,7 @@ func document(t *testing.T, text string) (out any) {
 	return out
 }
 
-// as returns files with another apiVersion, with valid seals.
+// as returns files with another apiVersion. It renews the seals for rollout.APIVersion.
 func (r *recorded) as(version string, files map[string]string) map[string]string {
 	out := map[string]string{}
 	for file, text := range files {
@@ -123,9 +123,9 @@ func (r *recorded) as(version string, files map[string]string) map[string]string
 }
 
 // TestRecordedStates replays releases with the state branches that older versions of gitrollout wrote after each command. The present
-// version decides as the older version did, loses no field, and continues from each of the older records in the middle of a release. A
-// record that is newer than the configuration is written again. While a record is of an unknown version, no object changes and an error
-// tells why. Then the release continues at the same step.
+// version must decide as the older version did, lose no field, and continue from each older record. A record with a newer apiVersion than
+// the configuration is written again. While a record has an unknown apiVersion, no object changes and an error tells why. Afterwards, the
+// release continues at the same step.
 func TestRecordedStates(t *testing.T) {
 	files, err := filepath.Glob("testdata/recorded/*.txtar")
 	if err != nil || len(files) == 0 {

@@ -32,8 +32,8 @@ func (p *story) rename(from, to, content string) {
 	p.edit(fmt.Sprintf("%s is %s", from, to), p.moved(from, to, content))
 }
 
-// TestRenamedAppGoesOn renames the app shop in several states. The rename must move no pod, and the release continues under the new name. A
-// rollback finds its target under the old name. No record or proposal of the old name may remain.
+// TestRenamedAppGoesOn renames the app shop in several states. The rename must replace no pod unless moves is set, and the release
+// continues under the new name. An abort restores the version from before the rename. No record or proposal of the old name may remain.
 func TestRenamedAppGoesOn(t *testing.T) {
 	toStore := func(p *story) { p.rename("shop", "store", "") }
 	fill := func(p *story) {
@@ -156,8 +156,8 @@ func TestRenamedAppKeepsTheJobsOfItsNewName(t *testing.T) {
 	}
 }
 
-// TestRenamedAppPrunesBeforeTheNextLook renames an app just after a recorded object left Git. The object still
-// belongs to the old name. gitrollout must prune the object, with or without another fetch.
+// TestRenamedAppPrunesBeforeTheNextLook renames an app just after a recorded object left Git. The object is still in the cluster under the
+// old name. gitrollout must prune the object, with or without another fetch.
 func TestRenamedAppPrunesBeforeTheNextLook(t *testing.T) {
 	for _, looks := range []bool{true, false} {
 		p := atGates(t)
@@ -188,8 +188,8 @@ func TestRenamedAppPrunesBeforeTheNextLook(t *testing.T) {
 	}
 }
 
-// TestRestartWithoutAConfiguration reverts a release after a restart, while the configuration is unreadable. The
-// app's permissions and folder must come from the recorded commits, where the app may have another name.
+// TestRestartWithoutAConfiguration reverts a release after a restart of gitrollout, while the configuration is unreadable. The app's
+// permissions and folder must come from the recorded commits, where the app may have another name.
 func TestRestartWithoutAConfiguration(t *testing.T) {
 	for _, tc := range []string{"shop", "store", "shop, at a commit that has a slip"} {
 		t.Run(tc, func(t *testing.T) {

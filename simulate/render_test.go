@@ -17,8 +17,8 @@ import (
 	"gitrollout.dev/gitrollout/simulate/memgit"
 )
 
-// shortcut is a renderer that computes the renders of random sources itself, so that a seed takes only milliseconds.
-// Every tenth seed uses the real renderer instead. TestShortcut compares the two renderers.
+// shortcut is a quick copy of the real renderer for random sources. Every tenth seed uses the real renderer instead. TestShortcut compares
+// the two renderers.
 type shortcut struct {
 	known map[string]appSource // sources by the path and the tree id of the app's folder
 	made  map[string]*rollout.Render
@@ -316,7 +316,7 @@ func TestShortcut(t *testing.T) {
 			if err != nil {
 				t.Fatalf("seed %d: %v", seed, err)
 			}
-			if (got.Content == "") != (want.Content == "") { // the values differ, because the real renderer's objects have no namespaces yet
+			if (got.Content == "") != (want.Content == "") { // the real renderer's objects have no namespaces yet, so the values differ
 				t.Errorf("seed %d, %s: content %q, want %q", seed, a.name, got.Content, want.Content)
 			}
 			got.Digest, want.Digest, want.Warnings = "", "", nil

@@ -8,8 +8,8 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// checkRestart checks, after each change, that only a restart deletes a pod, and only a pod from before the restart. With an
-// empty change, no event is due, and no older pod may remain. If maxUnavailable is 0 or all pods, one pod may be missing. The guard checks
+// checkRestart checks, after each change, that gitrollout evicts only pods that a requested restart must replace. If what is "", no event
+// is due, and no such pod may remain. If maxUnavailable is 0 or all pods, a restart may evict one serving pod at a time. The guard checks
 // other values.
 func (p *promises) checkRestart(what string) {
 	if !p.u.chaos.restarts {
@@ -116,7 +116,7 @@ func restartsLater(t *testing.T) (*story, string) {
 	return p, was
 }
 
-// TestRestartInADocument checks a restart that the field restartAt of a Rollout document requests, for a time in the future.
+// TestRestartInADocument checks a restart by a Rollout document with a future time in the field restartAt.
 func TestRestartInADocument(t *testing.T) {
 	p, was := restartsLater(t)
 	p.tick(4)
@@ -132,8 +132,8 @@ func TestRestartInADocument(t *testing.T) {
 	p.checkPhase("shop", rollout.Healthy)
 }
 
-// TestRestartOfARemovedApp requests a restart for a time in the future, and removes the app from the configuration before that time. The
-// app's pods must stay.
+// TestRestartOfARemovedApp requests a future restart, and removes the app from the configuration before this restart. The app's pods must
+// stay.
 func TestRestartOfARemovedApp(t *testing.T) {
 	p, was := restartsLater(t)
 	p.tick(1)

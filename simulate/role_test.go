@@ -17,7 +17,7 @@ const (
 	stableRole = `{"labels":{"role":"stable"},"annotations":{"team":"shop"}}`
 )
 
-// withRoles returns the files of twoApps in which the app shop has metadata by role.
+// withRoles returns the files of twoApps, with metadata by role in the app shop.
 func withRoles(version string) map[string]string {
 	files := twoApps("v1")
 	files[shopFile] = strings.Replace(appFile("shop", version), "{canary: {",
@@ -99,7 +99,7 @@ func (r refusals) SetRole(ctx context.Context, namespace string, pod rollout.Pod
 	return r.View.SetRole(ctx, namespace, pod, role)
 }
 
-// TestRefusedRolesStopNothing refuses each patch of a pod. The release still begins and ends. Then the pods get their role.
+// TestRefusedRolesStopNothing refuses each patch of a pod. The release still begins and ends. After the refusals, the pods get their role.
 func TestRefusedRolesStopNothing(t *testing.T) {
 	p := newStory(t, withRoles("v1"))
 	refusing := true

@@ -23,7 +23,7 @@ var (
 	worldFlag = flag.String("world", "", "live only in this world")
 )
 
-// seedsOr returns -seeds, or the usual number. A long run collects garbage seldom, which takes up to 1 GB of memory.
+// seedsOr returns -seeds, or the usual number. With -seeds, rare garbage collections save time, but need up to 1 GB of memory.
 func seedsOr(usual int) int {
 	if *seedsFlag == 0 {
 		return usual
@@ -98,7 +98,7 @@ var worlds = []world{
 // known has the runs that are known to break a law, with the reason. The tests skip these runs.
 var known = map[string]string{}
 
-// again has further seeds, by world, which once failed. Each comment names the events in these seeds that led to the failures.
+// again has seeds that once failed, by world. Each comment names the events that led to the failures.
 var again = map[string][]uint64{
 	"API":               {58, 571},       // a Rollout document and a version in one push; proxies that learn a route too late
 	"Calm":              {1028},          // a Service that selected pods just before their deletion
@@ -113,8 +113,8 @@ var again = map[string][]uint64{
 	"OwnKinds":          {600036},        // pods of a larger step after an edit of the steps
 	"Pair":              {395, 522},      // a held workload without pods; a record that partly lost a race
 	"Meddling":          {4000425},       // a state branch that a user moved back to the record that the process had read last
-	"Owners":            {33, 1000051},   // restarts without a configuration, after an app had left it
-	"PlainHooks":        {366},           // an earlier content pushed again, whose Job still exists but is no longer recorded
+	"Owners":            {33, 1000051},   // restarts without a configuration, after an app left the configuration
+	"PlainHooks":        {366},           // a content pushed again, whose earlier Job exists but is no longer recorded
 	"Rewrites":          {2514, 4110},    // no steps left at a switch
 	"TwoWithPumps":      {2045},          // a rollback with an older serial than the advance recorded meanwhile
 	"BrokenStable":      {400212},        // a restart in a smaller step that cannot end because of broken old pods
@@ -130,51 +130,51 @@ var again = map[string][]uint64{
 	// that came back with its Deployment; a preview that is ready before the pods of a scale-up from 0; a smaller weight before Kubernetes
 	// has seen the step of 100 %; an abort of all workloads by the Deployment under its former name.
 	"BreakGlassAndPeople": {52954, 52153, 52199, 90128, 90550, 71888},
-	// A second user's abort, by which pods of a release that was rolled back already started again; a request that names a serial to come; an
-	// abort of a step that was recorded and not applied; a rollback while a switch was being recorded.
+	// A second user's abort that restarted pods of a release after its rollback; a request that names a future serial; an abort of a
+	// recorded step before its apply; a rollback while a switch was being recorded.
 	"BreakGlassNow": {66, 7000066, 7002740, 9100328},
-	// Steps changed while Kubernetes restores old pods; a verdict about a workload without pods; a return to a version that served before but
-	// was pushed later; steps that match no request, after steps that did.
+	// Steps changed while Kubernetes restores old pods; a verdict about a workload without pods; a return to a version that served before
+	// but was pushed later; steps without matched requests, after steps with matched requests.
 	"Analyses": {27, 2305, 70109, 93047},
-	// A rollback of a workload that briefly had no pods; a release that goes forward again while the lowest pods are new; a rollback from a
-	// step without requests, with another list of steps.
+	// A rollback of a workload that briefly had no pods; a release that advances again while the pods with the lowest ordinals are new; a
+	// rollback from a step without requests, with another list of steps.
 	"CalmSets": {3175, 90055, 150017},
 	// A broken pod at a pause, where a route has no pod; pods that come while an empty workload becomes stable.
 	"CloneSets": {3027, 600442},
-	// An old abort of a version that came again; a route that another process had just ended.
+	// An old abort of a version that came again; a route that another process had just removed.
 	"Eight": {400262, 1000332},
-	// Routes of steps added while Kubernetes replaced pods; a push during a hook after a change without a template; Jobs
-	// on record that another process is about to make; a rollback that waits for its record past its own time.
+	// Routes of steps added while Kubernetes replaced pods; a push during the hook of a change without a template; recorded Jobs that
+	// another process is about to create; a rollback that waits for its record past its own time.
 	"HookPair": {93053, 110221, 1000153, 1000359, 4000187},
 	// The text of a rejection, under a new name; a workload without routes beside a workload with routes; a strategy changed during the
 	// analysis after the switch.
 	"PeopleAndAnalyses": {60289, 300043, 1000230},
-	// Pods of an image set by hand; new steps of a workload that followed without pods; replicas at a pause.
-	// A stable version of a commit with an unreadable configuration, under a new name.
+	// Pods of an image set by hand; new steps of a workload that advanced without pods; replicas at a pause. A stable version of a commit
+	// with an unreadable configuration, under a new name.
 	"People": {380, 150914, 600070, 6000162},
-	// Removed paused documents; a lost commit; replicas behind a release without an end; a lost commit whose pods never became ready; a
-	// restart without a configuration; routes of lost commits; one pod too many, beside a broken pod; no pods for a while after the last
-	// step; a restart with mistakes in the old and the new configuration; a removed app whose rollback had just ended; a restart that built
-	// an app's head before its namespace was known; a rollback whose release's commit is gone.
+	// Removed paused documents; a lost commit; replicas that wait for a release without an end; a lost commit whose pods never became
+	// ready; a restart without a configuration; routes of lost commits; one pod too many, beside a broken pod; no pods for a while after
+	// the last step; a restart with mistakes in the old and the new configuration; a removed app whose rollback had just ended; a restart
+	// that rendered an app's head before the app's namespace was known; a rollback whose release's commit is gone.
 	"PeopleAndFaults": {661, 721, 854, 1455, 1580, 60275, 70044, 110477, 110950, 300033, 400020, 5000308},
 	// An app's new name in older commits; more pods than the step; a dynamic canary with all pods set by hand; a last pod set by hand
 	// beside a superseded version; pods of a removed step.
 	"PeopleAndPumps": {44, 401, 3167, 4077, 600027, 5000170},
-	// A retry within a second; a Service of pods being deleted after its list was emptied; two new names, both
-	// unreadable; a release after an unrecorded first deployment.
+	// A retry within a second; a Service of terminating pods after Git emptied the app; two new names, both unreadable; a release after an
+	// unrecorded first deployment.
 	"PeopleAndSteps": {132544, 132872, 400062, 5000195},
-	// Pods set by hand; a retry that another decision replaced while the app was held; too many ready pods; a late pod; paused; an app's
-	// second last name; a moved owner; a workload that has pods again, when the others had moved.
+	// Pods set by hand; a retry that another decision replaced while the app was held; too many ready pods; a late pod; a paused document;
+	// an app's second last name; a moved owner; a workload that has pods again, when the others had moved.
 	"PeopleAndSizes": {135, 87, 210, 272, 487, 2266, 40056, 600015},
-	// A rejected content, and then documents of other workloads; a Job of a new name that then continues an old
-	// record; a document that comes during a deployment with hooks; fewer new pods after an image was set by hand; documents that
-	// change nothing else while a Job runs; a release after a commit without objects.
+	// A rejected content, and then documents of other workloads; a Job of a renamed app that then takes over the old name's record; a
+	// document that comes during a deployment with hooks; fewer new pods after an image was set by hand; documents that change nothing else
+	// while a Job runs; a release after a commit without objects.
 	"PeopleAndHooks": {101, 600142, 1000012, 1000381, 6000181, 6000151, 6000160},
 	// A scale-up before Kubernetes saw 0 replicas; matched users after a restart of gitrollout; a scale-up before the last pods were gone;
 	// stable pods that no process saw start; a kill of the only pod while Git refuses to record the promotion.
 	"StatefulSets": {592, 40077, 110565, 150405, 600302},
-	// A write of a Service that succeeded after an error; a rollback decided while the promotion was being recorded; a paused rollback that
-	// waits for its record.
+	// A write of a Service that reported an error but succeeded; a rollback decided while the promotion was being recorded; a paused
+	// rollback that waits for its record.
 	"SlowApps": {861, 300017, 600057},
 }
 
@@ -342,8 +342,7 @@ func TestReplay(t *testing.T) {
 	}
 }
 
-// TestWorldsHaveWhatHurts checks that each action of users and scalers happens in at least one of 600 runs. If an
-// action never happened, no run would show the errors that this action causes.
+// TestWorldsHaveWhatHurts checks that each action of users and scalers happens in at least one of 600 runs.
 func TestWorldsHaveWhatHurts(t *testing.T) {
 	if testing.Short() {
 		t.Skip("fewer than 600 runs lack some events")

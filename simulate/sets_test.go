@@ -122,9 +122,9 @@ func smallerLater(rng *rand.Rand) []any {
 	return []any{map[string]any{"setWeight": 100, "name": "first"}, pause(), map[string]any{"setWeight": 1 + rng.IntN(60)}, pause()}
 }
 
-// came returns how many pods may be new after a scale-up during the release: the steps' share of the workload's
-// smallest size during the release, and all pods added since. Kubernetes creates added pods with the new version
-// before gitrollout sees the scale-up. After a scale to 0, came returns 0, because only the step limits the number.
+// came returns how many pods may be new after a scale-up during the release: the steps' share of the workload's smallest size during the
+// release, and all pods added since. Before gitrollout sees a scale-up, Kubernetes creates the added pods with the new version. After a
+// scale to 0, came returns 0, because only the step limits the number.
 func (t *try) came(d *kube.Deployment, legs []leg, step int) int {
 	low, known := t.low[d.Workload]
 	if !known || d.Replicas <= low {
@@ -134,8 +134,7 @@ func (t *try) came(d *kube.Deployment, legs []leg, step int) int {
 	return d.Replicas - low + max(pods, t.kept[d.Workload])
 }
 
-// keep notes how many new pods the steps of the previous record allowed. If an edit makes the step smaller, no new
-// pod of a StatefulSet returns to the old version.
+// keep notes how many new pods the steps of the previous record allowed. A StatefulSet keeps these pods if an edit makes the step smaller.
 func (p *promises) keep(id, app string, was rollout.State) {
 	t := p.tries[id]
 	if t == nil || was.Release == nil || t.id != tryID(was) {
@@ -153,8 +152,8 @@ func (p *promises) keep(id, app string, was rollout.State) {
 // nodesOf has the changes of a DaemonSet's nodes since a release attempt began.
 type nodesOf struct {
 	now, most int // the current and the largest number of nodes
-	came      int // number of nodes that joined or had no pod, and of replaced pods: their pods get the newest template
-	let       int // the largest number of nodes that the steps, also before an edit, have allowed
+	came      int // nodes that joined or had no pod, and replaced pods: Kubernetes uses the newest template for their new pods
+	let       int // the most nodes that the present or earlier steps have allowed
 }
 
 // taken returns how many pods of a DaemonSet may be new: the steps' share of the largest number of nodes, and the
@@ -203,9 +202,9 @@ func (t *try) scaled(d *kube.Deployment) {
 	}
 }
 
-// checkSet checks, when no event is due, that a StatefulSet has no new pods if only the old version is requested.
-// With rebalance, it must not have more new pods than the step allows. checkSet ignores a set with an unready old
-// pod, which blocks Kubernetes. Until proxies know the last route, new pods may stay.
+// checkSet checks, when no event is due, that a StatefulSet has no new pods if only the old version is requested. With rebalance, the
+// StatefulSet must not exceed the step's number of new pods. checkSet ignores a StatefulSet with an unready old pod, which blocks
+// Kubernetes. New pods may stay until proxies know the last route.
 func (p *promises) checkSet(w rollout.Workload) {
 	s, source := p.onRecord(w)
 	pr, moves := s.ProgressOf(w)

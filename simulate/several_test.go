@@ -44,7 +44,7 @@ func TestSeveralPushesBetweenLooks(t *testing.T) {
 		}
 	}
 
-	// If v3 is replaced by v4 and pushed again, the release must name the last commit.
+	// v4 is pushed, replaced and pushed again. The release must name the last commit.
 	version("Ann", "shop", "v4")
 	version("Ann", "shop", "v3")
 	last := version("Ann", "shop", "v4")

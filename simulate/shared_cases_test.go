@@ -13,7 +13,7 @@ import (
 
 const freezeAll = "apiVersion: gitrollout.dev/v1alpha1\nkind: Freeze\nreason: holidays\n"
 
-// follows fails the test unless the named apps are at a base.
+// follows fails the test unless the apps have taken a base and are Healthy.
 func (w *sharedBase) follows(t *testing.T, base string, apps ...int) {
 	t.Helper()
 	for _, i := range apps {
@@ -31,7 +31,7 @@ func upTo(from, to int) (all []int) {
 	return all
 }
 
-// hours lets the apps work, and promotes the releases that wait for a user.
+// hours runs the world for n hours, and promotes the releases that wait for a user.
 func (w *sharedBase) hours(n int) {
 	for range 4 * n {
 		w.run(15*time.Minute, false)
@@ -39,7 +39,7 @@ func (w *sharedBase) hours(n int) {
 	}
 }
 
-// first returns the app with the bad base bad1, after a push of this base.
+// first pushes the bad base bad1, and returns the number of the app that takes this base.
 func (w *sharedBase) first(t *testing.T) int {
 	t.Helper()
 	w.start()
@@ -105,8 +105,7 @@ func TestFirstAppKeepsItsPlace(t *testing.T) {
 	}
 }
 
-// TestSharedChangePassesUnhealthyApps checks that apps which were unhealthy before a shared change take the change last, so that the other
-// apps need no user.
+// TestSharedChangePassesUnhealthyApps checks that all healthy apps take a shared change without a user, even if other apps are unhealthy.
 func TestSharedChangePassesUnhealthyApps(t *testing.T) {
 	w := newSharedWorld(t, 1, 14, baseRenderer{plain: true}, nil)
 	w.cluster.Kube.Fate = func(version string) kube.Lifetime {
@@ -129,8 +128,7 @@ func TestSharedChangePassesUnhealthyApps(t *testing.T) {
 	}
 }
 
-// TestSharedChangeInAFreeze checks that apps which a freeze holds do not change their records while the freeze lasts, and take a shared
-// change afterwards.
+// TestSharedChangeInAFreeze checks that the records stay unchanged during a freeze, and that apps take a shared change after the freeze.
 func TestSharedChangeInAFreeze(t *testing.T) {
 	w := newSharedBase(t, 1, 14)
 	w.start()
@@ -148,7 +146,7 @@ func TestSharedChangeInAFreeze(t *testing.T) {
 	w.follows(t, "good1", 0, 1, 2, 3, 4, 6, 13)
 }
 
-// TestTwoSharedChanges checks that a stopped change does not keep the apps of another change.
+// TestTwoSharedChanges checks that apps take a shared change while another shared change is stopped.
 func TestTwoSharedChanges(t *testing.T) {
 	two := func(_ rollout.Tree, app string) string {
 		if len(app) == 2 || app < "a13" {
@@ -167,7 +165,7 @@ func TestTwoSharedChanges(t *testing.T) {
 	w.follows(t, "good2", upTo(13, 19)...)
 }
 
-// TestSharedChangesTurnedOff checks that all waiting apps take the change after a change of the settings, or when only few apps are left.
+// TestSharedChangesTurnedOff checks that all apps take a shared change at once if the settings turn waiting off, or if few apps are left.
 func TestSharedChangesTurnedOff(t *testing.T) {
 	for name, edits := range map[string]map[string][]byte{
 		"off": {rollout.ConfigPath(testCluster): []byte("apiVersion: gitrollout.dev/v1alpha1\nkind: Config\nsharedChanges: {over: 0}\n" +
@@ -236,8 +234,8 @@ func TestSharedBaseOfPlainApps(t *testing.T) {
 	}
 }
 
-// TestRevertOfASharedChange checks that each app takes the reverted base at once, also with an own change since then and after an earlier
-// rejection with this base.
+// TestRevertOfASharedChange checks that apps with own changes take a reverted base at once, although an app has rejected a version with
+// this base.
 func TestRevertOfASharedChange(t *testing.T) {
 	w := newSharedBase(t, 1, 14)
 	w.start()
@@ -269,7 +267,7 @@ func TestRevertOfASharedChange(t *testing.T) {
 	}
 }
 
-// TestRevertWithANewSharedFile checks that only the first app takes a new shared ConfigMap if the same head reverts another shared file.
+// TestRevertWithANewSharedFile checks that a revert of base/version does not bring a changed base/config to a second app.
 func TestRevertWithANewSharedFile(t *testing.T) {
 	w := newSharedWorld(t, 1, 20, fleetRenderer{}, map[string]string{"base/config": "c0"})
 	w.start()

@@ -58,7 +58,7 @@ func (b baseRenderer) Render(tree rollout.Tree, app rollout.App, commit rollout.
 // madeRenders has the renders of all seeds by content. Renders never change.
 var madeRenders = map[string]*rollout.Render{}
 
-// remembered returns the render with a key, which made makes once.
+// remembered returns the render with a key. The function made makes each render once.
 func remembered(key string, app rollout.App, commit rollout.Commit, made func() (*rollout.Render, error)) (*rollout.Render, error) {
 	r := madeRenders[key]
 	if r == nil {
@@ -131,12 +131,12 @@ type sharedBase struct {
 	*Story
 	rng     *rand.Rand
 	names   []string // of the apps now; "" if Git no longer lists the app
-	brief   bool     // without the end, which only proves that all apps take the last version
+	brief   bool     // the run ends before the check that all apps take the last version
 	pumps   bool     // the process's pumps run in any order, so that transitions wait while Git moves
 	log     bytes.Buffer
 	serial  int
 	base    []string                   // the base's versions so far
-	ran     map[string]map[string]bool // the apps whose cluster objects have had a base
+	ran     map[string]map[string]bool // the apps whose Deployments have had a base, by base
 	failure string
 	trace   []string
 	acts    map[string]int
@@ -157,7 +157,7 @@ func newSharedWorld(t testing.TB, seed uint64, apps int, renderer reconciler.Ren
 		"- {path: apps/*, namespace: " + namespace + "}\n", "base/version": "good0"}
 	for i := range apps {
 		files[fmt.Sprintf("apps/a%d/version", i)] = "v0"
-		files[fmt.Sprintf("apps/a%d/kustomization.yaml", i)] = "resources: []\n" // only makes the folder an app
+		files[fmt.Sprintf("apps/a%d/kustomization.yaml", i)] = "resources: []\n" // makes the folder an app
 	}
 	maps.Copy(files, more)
 	var err error
@@ -169,7 +169,7 @@ func newSharedWorld(t testing.TB, seed uint64, apps int, renderer reconciler.Ren
 		w.names[i] = fmt.Sprintf("a%d", i)
 	}
 	w.cluster.Kube.Sparse = true
-	w.cluster.changed = func(what string) { // quicker than in a Story, because only the changed object's app is touched
+	w.cluster.changed = func(what string) { // only touches the changed object's app, which is quicker than in a Story
 		_, object, _ := strings.Cut(what, " ")
 		i, err := strconv.Atoi(strings.TrimPrefix(object[:max(0, strings.IndexAny(object+" ", " -"))], "a"))
 		for at, name := range w.names {
@@ -353,7 +353,7 @@ func (w *sharedBase) promote() {
 		if s := w.state(name); s.Phase == rollout.Paused && s.Release != nil {
 			w.pushFile("promotion", rollout.PromotionPath(testCluster, name),
 				"apiVersion: gitrollout.dev/v1alpha1\nkind: Promotion\nthrough: full\nrelease: "+string(s.Release.Hash)+
-					"\nat: "+w.cluster.Kube.Now.Format(time.RFC3339)+"\n") // the time makes a promotion of a second try differ
+					"\nat: "+w.cluster.Kube.Now.Format(time.RFC3339)+"\n") // the promotion of a second attempt needs another text
 		}
 	}
 }
@@ -414,7 +414,7 @@ func (w *sharedBase) play() {
 	}
 }
 
-// restore takes Git and the cluster of another world at rest, because first deployments are a large part of a brief run.
+// restore copies Git and the cluster from a world at rest, which saves the first deployments.
 func (w *sharedBase) restore(from *sharedBase) {
 	maps.Copy(w.git.Commits, from.git.Commits)
 	for _, branch := range from.git.Branches("") {
@@ -432,8 +432,8 @@ func (w *sharedBase) restore(from *sharedBase) {
 	k.Fate = fate
 }
 
-// TestSharedBase checks that a bad version of a base that many apps read reaches only the first cohort, whatever users and faults do.
-// All apps take the last, good version.
+// TestSharedBase checks that a bad version of a shared base reaches only one app, whatever users and faults do. At the end, all apps take
+// the good base.
 func TestSharedBase(t *testing.T) {
 	seeds := 12
 	if testing.Short() {
@@ -469,7 +469,7 @@ func playSharedBase(t *testing.T, seeds, apps int, brief bool) {
 	t.Log(seeds, "runs:", acts)
 }
 
-// liar is a commit whose base seems to have the head's content, except for builds.
+// liar is a commit that returns the head's base, except to baseRenderer.
 type liar struct {
 	reconciler.Snapshot
 	head func() reconciler.Snapshot
@@ -496,7 +496,7 @@ func (g lyingGit) Held(id string) (reconciler.Snapshot, bool) {
 	}}, true
 }
 
-// TestSharedBaseMutations checks that the world notices a reconciler that breaks the rule of cohorts.
+// TestSharedBaseMutations checks that the world notices a reconciler with a broken rule for shared changes.
 func TestSharedBaseMutations(t *testing.T) {
 	for name, wrap := range map[string]func(*Process, *reconciler.Options){
 		"an app counts as having the change at another content": func(p *Process, o *reconciler.Options) { o.Repository = lyingGit{p.Clone} },

@@ -221,7 +221,7 @@ func (s *Story) commit(message string, edits map[string][]byte) {
 	}))
 }
 
-// without deletes the files that keep lacks, except files directly in .gitrollout.
+// without returns edits that delete the files missing in keep, except files directly in .gitrollout.
 func without(files, keep map[string]string) map[string][]byte {
 	edits := map[string][]byte{}
 	for name := range files {

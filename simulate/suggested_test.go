@@ -12,7 +12,7 @@ import (
 	"gitrollout.dev/gitrollout/views/status"
 )
 
-// TestSuggestedCommandsFit runs random commands, and checks that each command that "gitrollout get" suggests can then be run.
+// TestSuggestedCommandsFit runs random commands, and checks that "gitrollout get" suggests only possible commands.
 func TestSuggestedCommandsFit(t *testing.T) {
 	lines := []string{
 		"push v2", "push v3", "push v4", "revert", "promote shop", "promote shop full", "hold shop", "abort shop", "retry shop", "withdraw shop",

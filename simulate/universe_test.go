@@ -46,7 +46,7 @@ type chaos struct {
 	sets        kind // turns Deployments into StatefulSets or another kind; nil keeps Deployments
 	hooks       bool // apps have hooks (Jobs before and after releases)
 	plain       bool // no app has a Rollout document
-	pumps       bool // a process's pumps run at the same time: Git is slow during the apps' passes
+	pumps       bool // a process's pumps run at the same time, and Git is slow during app passes
 	kinds       bool // the kind of one app's workloads cannot be watched
 	freezes     bool // users freeze all releases for a while
 	owners      bool // other field managers also apply fields of ConfigMaps
@@ -72,12 +72,12 @@ type universe struct {
 	sources  map[string]source        // contents of main by commit
 	history  []string                 // the commits of main, oldest first
 	scaled   map[rollout.Workload]int // replicas that a scaler or a user set last
-	ids      map[string]string        // the first name of each app, by each of its names
+	ids      map[string]string        // each app's first name, by every name that the app had
 	removed  map[string]bool          // names of apps whose records were removed
 	proposed []proposal               // all proposals so far
 	played   map[string]int           // how often each event has happened
 	bad      map[string]bool          // versions whose pods never become ready
-	weak     map[string]int           // number of further pods of a version that will never become ready
+	weak     map[string]int           // how many of a version's next pods never become ready
 	serial   int
 	calm     bool      // no faults happen while calm is set
 	gitDown  time.Time // until then Git does not respond
@@ -111,7 +111,7 @@ type actor struct {
 	seen    string                      // main's commit at the last pass
 	looked  string                      // main's commit at the last completed fetch
 	known   string                      // main's commit in this turn's app passes; "" if a fetch was running
-	unread  time.Time                   // the last time at which a turn lacked a commit
+	unread  time.Time                   // when a turn last lacked a fetched or rendered commit
 	allOn   map[rollout.Workload]string // the version that all users had when the app passes began
 	visits  time.Time                   // when the app passes began, by the process's clock
 	empty   []rollout.Workload          // workloads without replicas when the app passes began
@@ -306,7 +306,7 @@ func (u *universe) begin(a *actor) {
 	u.pass(a, fetch)
 }
 
-// ripen tells each process that has a finished measurement.
+// ripen requests a pass for each app with a finished measurement.
 func (u *universe) ripen() {
 	for _, l := range u.labs {
 		for _, t := range l.tasks {
@@ -327,7 +327,7 @@ func (u *universe) isRipe() bool {
 	return false
 }
 
-// turn begins a turn of a random pump without a running turn. The process's pumps run at the same time.
+// turn begins a turn of a random idle pump. Turns of the process's other pumps may be running.
 func (u *universe) turn(a *actor) {
 	isStopped := func(p reconciler.Pump) bool { return slices.Contains(a.Stopped(), string(p)) }
 	pumps := slices.DeleteFunc([]reconciler.Pump{reconciler.PumpIn, reconciler.PumpApps, reconciler.PumpOut}, isStopped)
@@ -351,7 +351,7 @@ func (u *universe) turn(a *actor) {
 	}
 }
 
-// turned checks the end of a pump's turn. Each rollback with a reason that the process knows must be applied, even without a record.
+// turned checks the end of a pump's turn. App passes with main's newest commit must have applied every rollback that is due.
 func (u *universe) turned(a *actor, pump string) {
 	u.note("  %s of %s ends: %v", pump, a.Name, a.err)
 	if errors.Is(a.err, gitsource.ErrNotReady) {
@@ -370,7 +370,7 @@ func (u *universe) turned(a *actor, pump string) {
 	}
 }
 
-// pass begins a pass. If the pass has already ended, it checks the pass.
+// pass begins a pass, and checks the pass if it ends at once.
 func (u *universe) pass(a *actor, fetch bool) {
 	a.commits = map[string]int{}
 	u.beginVisits(a)
@@ -378,7 +378,7 @@ func (u *universe) pass(a *actor, fetch bool) {
 	u.after(a, a.Begin(u.now(a), fetch))
 }
 
-// beginVisits notes the records and pods that exist when a process's app passes begin.
+// beginVisits notes the records, users' versions and empty workloads when a process's app passes begin.
 func (u *universe) beginVisits(a *actor) {
 	a.records, u.spoiled = map[string]int{}, false
 	for app, records := range u.oracle.records {
@@ -642,7 +642,7 @@ func (u *universe) rest() bool {
 			u.note("PASS of %s", a.Name)
 			a.blind = a.View.Unseen != ""
 			if !u.calm {
-				u.touch(a) // without this, a failed process with a later retry would count as finished
+				u.touch(a) // otherwise, apps that retry later would get no pass now
 			}
 			for u.pass(a, true); a.running; {
 				u.step(a)

@@ -9,7 +9,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// converted returns the files of main with another version of gitrollout's documents.
+// converted returns main's files after replacing the apiVersion `from` by `to`.
 func (p *story) converted(from, to string) map[string]string {
 	files := map[string]string{}
 	for name, text := range p.git.Files(p.head()) {
@@ -25,8 +25,9 @@ func (p *story) versionOf(branch, file string) string {
 	return version
 }
 
-// TestVersionsInARelease converts the files of main during two releases: nothing moves. Each new record gets the version of the
-// configuration, and promotion files have the version of the record. A revert of the conversion writes all records again.
+// TestVersionsInARelease converts main's files to another apiVersion during two releases: nothing moves. Each new record gets the
+// configuration's apiVersion, and promotion files get the record's apiVersion. Reverting the configuration rewrites the records with the
+// old apiVersion.
 func TestVersionsInARelease(t *testing.T) {
 	p := atGates(t)
 	branch, apps, version := p.config.StateBranch, fmt.Sprint(p.status()), p.cluster.version
@@ -63,8 +64,8 @@ func TestVersionsInARelease(t *testing.T) {
 	check("shop", rollout.StepsVersion, rollout.AlphaVersion)
 }
 
-// TestUnknownVersions pushes files of an unknown version, or of several versions, during a release. Nothing moves, and the error names the
-// file and the fix. When the files are as before, the release is at the same step and continues.
+// TestUnknownVersions pushes a file with an unknown apiVersion during a release. Nothing moves, and the error names the apiVersion and the
+// fix. When main has the former file again, the release continues at the same step.
 func TestUnknownVersions(t *testing.T) {
 	template := "---\napiVersion: gitrollout.dev/v1alpha1\nkind: AnalysisTemplate\nmetadata: {name: errors}\nspec: " +
 		"{metrics: [{name: errors, provider: {prometheus: {address: \"http://p\", query: x}}}]}\n"

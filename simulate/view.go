@@ -10,8 +10,8 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// View is a process's access to the cluster. While Stale is true, reads return the last refresh, with later writes from
-// Cluster.wrote. Unseen says why, if known.
+// View is a process's access to the cluster. While Stale is true, reads return the last refresh, plus later writes from
+// Cluster.wrote. Unseen says why the view is stale, if known.
 type View struct {
 	Stale  bool
 	Unseen string
@@ -68,7 +68,7 @@ func (v *View) Serves(_ context.Context, service rollout.Ref, podHash string) (b
 	return err == nil && v.cluster.Kube.Serves(service, podHash), err
 }
 
-// SameTemplate implements reconciler.Observer. Without defaults, equal templates have equal JSON.
+// SameTemplate implements reconciler.Observer. The model adds no defaults, so equal templates have equal JSON.
 func (v *View) SameTemplate(_ context.Context, o rollout.Object) (bool, error) {
 	if outcome := v.gate(Effect{Verb: "compare", Object: name(o)}); outcome.Err != nil {
 		return false, outcome.Err

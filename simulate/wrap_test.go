@@ -8,7 +8,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// starting is a process just before its start. A world or a mutation may then wrap the process's parts.
+// starting is a process before its start, when a world or a mutation may replace the process's parts.
 type starting struct {
 	*Process
 	*reconciler.Options

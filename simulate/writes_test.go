@@ -59,7 +59,7 @@ func (o *oracle) checkWrite(v *View, app string, object rollout.Object) {
 		return
 	}
 	if i := slices.IndexFunc(records, func(r rollout.State) bool { return r.Release != nil }); o.u.chaos.pumps && i >= 0 {
-		for _, r := range records[i:] { // a rollback may begin before its release is recorded as stable
+		for _, r := range records[i:] { // a rollback may begin before the rolled-back release is recorded as stable
 			var to []string
 			if r.Stable != nil && o.overtook[app] {
 				to = []string{r.Stable.Commit}
@@ -83,8 +83,8 @@ func (o *oracle) checkWrite(v *View, app string, object rollout.Object) {
 	o.u.fail("%s writes %s of %s, which no record in Git explains (%s)", a.Name, name(object), app, o.brings(object))
 }
 
-// checkQuiet checks that the start of a pause does not write a workload only to change status texts. The Deployment controller would copy a
-// changed annotation to all ReplicaSets. The end of an experiment is exempt.
+// checkQuiet checks that the start of a pause does not write a workload only to change status texts. Such a write makes the Deployment
+// controller update all ReplicaSets' annotations. The end of an experiment is exempt.
 func (o *oracle) checkQuiet(v *View, app string, object rollout.Object) {
 	live, records := o.u.cluster.objects[object.Ref()], o.records[app]
 	w, moves := o.u.kube.WorkloadOf(object.Ref())
@@ -118,8 +118,8 @@ func (o *oracle) checkQuiet(v *View, app string, object rollout.Object) {
 	}
 }
 
-// takenBackBy returns the commits in which users may have reverted an app's release: the process's last fetched head of main, and all
-// commits since the release. These commits count because another push may follow the revert.
+// takenBackBy returns the commits with an earlier version that may have reverted an app's release. It considers the process's fetched head
+// of main and all commits since the release, because another push may follow the revert.
 func (o *oracle) takenBackBy(a *actor, app string, s rollout.State) []string {
 	commits := []string{a.Clone.Main}
 	if s.Release != nil {
@@ -184,7 +184,7 @@ func (o *oracle) explains(app string, s rollout.State, object rollout.Object, mo
 			_, is := o.u.kube.WorkloadOf(has.Ref())
 			return is && o.brings(has) == brings
 		})
-		// Until gitrollout restores an image that was set by hand, pods with this image have the hash of the release.
+		// Pods with an image set by hand have the release's hash until gitrollout restores the image, so a Service may select them.
 		return brings == "" || brings == byHand || versions
 	})
 }
@@ -203,7 +203,7 @@ func (o *oracle) goesBack(app string, s rollout.State, object rollout.Object) bo
 		o.brings(object) != kube.VersionOf(d.Template)
 }
 
-// isTold reports whether a process has no reason to lack the newest state, and must therefore have acted on this state.
+// isTold reports whether a process must know the newest state and must have acted on this state.
 func (o *oracle) isTold(a *actor) bool {
 	switch {
 	case a.dead || a.View.Stale || o.u.chaos.meddling || len(o.u.procs) > 1 || errors.Is(a.err, gitsource.ErrNotReady):
@@ -217,7 +217,7 @@ func (o *oracle) isTold(a *actor) bool {
 	}
 }
 
-// checkBacks checks that app passes have applied each rollback with a known reason, even before Git has the record.
+// checkBacks checks that app passes have applied each rollback whose reason the process knows, even before Git has the rollback's record.
 func (o *oracle) checkBacks(a *actor) {
 	if !o.isTold(a) {
 		return
@@ -229,7 +229,7 @@ func (o *oracle) checkBacks(a *actor) {
 	}
 }
 
-// checkBack checks that no user reaches a release that, as a process knows, must roll back.
+// checkBack checks that no user reaches a release if the process knows that this release must roll back.
 func (o *oracle) checkBack(a *actor, app string) {
 	s := o.states[app]
 	if s.Release == nil || s.Stable == nil || s.Phase == rollout.Aborting || s.Release.Hash == s.Stable.Hash {
@@ -252,8 +252,8 @@ func (o *oracle) checkBack(a *actor, app string) {
 	}
 }
 
-// checkLeft checks that a workload no longer serves a release that must roll back. The parameter why is the reason. The pods of a release
-// with routes stay until proxies know the new routes.
+// checkLeft checks that a workload no longer serves a release that must roll back. The parameter why is the rollback's reason. The pods of
+// a release with routes stay until proxies know the new routes.
 func (o *oracle) checkLeft(
 	a *actor, s rollout.State, d *kube.Deployment, w *workloadSource, why string, isRouted bool,
 ) {

@@ -186,7 +186,7 @@ func validate(o rollout.Object, d Deployment) error {
 	return nil
 }
 
-// fenceposts follows util.ResolveFenceposts and, for Replicas, util.MaxUnavailable.
+// fenceposts follows util.ResolveFenceposts, then limits unavailable to Replicas as util.MaxUnavailable.
 func (d *Deployment) fenceposts() (surge, unavailable int) {
 	if d.recreate {
 		return 0, 0
@@ -201,7 +201,7 @@ func (d *Deployment) fenceposts() (surge, unavailable int) {
 	return surge, min(unavailable, d.Replicas)
 }
 
-// Check returns Apply's error for an empty cluster.
+// Check returns the error of Apply in an empty cluster.
 func (k *Cluster) Check(o rollout.Object) error {
 	empty := New(nil, k.Now)
 	empty.kinds = k.kinds

@@ -75,7 +75,7 @@ type ReplicaSet struct {
 	desiredNote, maxNote    int // deployment.kubernetes.io/desired-replicas, max-replicas
 	Version                 int // resourceVersion: a write with an older version fails
 	Pods                    []*Pod
-	late                    int // creatable pods before a scale-down is seen
+	late                    int // pods that may still be created before a scale-down is seen
 	status                  struct{ Replicas, available int }
 }
 
@@ -117,7 +117,7 @@ func (k *Cluster) Micro() bool {
 	}
 	order := k.rng.Perm(4)
 	if k.Late && k.rng.IntN(4) > 0 {
-		order = []int{3, 0, 1} // pods last, as with a rate limit
+		order = []int{3, 0, 1} // ReplicaSets last, as with a rate limit
 	}
 	for _, i := range order {
 		var did string

@@ -6,7 +6,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// WorkloadOf is rollout.WorkloadOf, also for the kinds of Describe.
+// WorkloadOf is like rollout.WorkloadOf, but also accepts partitioned kinds.
 func (k *Cluster) WorkloadOf(ref rollout.Ref) (rollout.Workload, bool) {
 	w, is := rollout.WorkloadOf(ref)
 	_, builtIn := rollout.FindPartitioned(nil, ref.Group+"/", ref.Kind)
@@ -38,8 +38,8 @@ func (k *Cluster) partitioned(o rollout.Object) *rollout.Partitioned {
 }
 
 // microCounts makes one pod's step of a controller of unordered pods, such as CloneSets (Kruise v1.8,
-// pkg/controller/cloneset/sync). It creates missing pods, and old pods up to the partition. If there are more, it
-// replaces an unavailable old pod or, without one, any old pod.
+// pkg/controller/cloneset/sync). It creates missing pods: old pods up to the partition, else new pods. Above the
+// partition, it deletes an unavailable old pod or, if all pods are available, any old pod.
 func (k *Cluster) microCounts(d *Deployment, all []member) string {
 	var old, fresh []member
 	free, down := slices.IndexFunc(all, func(m member) bool { return m.Pod == nil }), 0

@@ -9,10 +9,9 @@ import (
 	"strconv"
 )
 
-// microDeployment makes one step of the Deployment controller: a sync's next write, or a new sync. With Lag, it may use
-// outdated status numbers, and so remove more old pods than maxUnavailable allows. In Kubernetes, too,
-// scaleDownOldReplicaSetsForRollingUpdate counts terminating pods as available. Tests check the strictest invariants
-// only without Lag.
+// microDeployment makes one step of the Deployment controller: a sync's next write, or a new sync. With Lag, outdated
+// status numbers may let the controller remove more old pods than maxUnavailable allows. Kubernetes can do the same
+// (scaleDownOldReplicaSetsForRollingUpdate). Tests check the strictest invariants only without Lag.
 func (k *Cluster) microDeployment() string {
 	for _, d := range k.shuffled() {
 		if d.sets != nil {

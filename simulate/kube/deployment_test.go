@@ -7,8 +7,8 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// TestScalingAfterTheControllerRead changes a Deployment's replicas after a sync has read the Deployment. The sync's write of a ReplicaSet
-// has annotations with the old replicas. So the next sync distributes the new replicas in proportion, and each version keeps its share.
+// TestScalingAfterTheControllerRead changes a Deployment's replicas after a sync has read the Deployment. The sync still writes the old
+// replicas into a ReplicaSet's annotations. So the next sync sees the change, and scales all ReplicaSets in proportion.
 func TestScalingAfterTheControllerRead(t *testing.T) {
 	quarter := rollout.Amount{Value: 25, Percent: true}
 	old, fresh := &ReplicaSet{Name: "old", Replicas: 7}, &ReplicaSet{Name: "fresh", Replicas: 7, desiredNote: 7, maxNote: 14}

@@ -38,8 +38,8 @@ func (k *Cluster) NodeLabels() map[string]map[string]string {
 	return all
 }
 
-// mayGo returns the members that may be replaced. With a partition, members without an old pod come first, then the
-// last nodes by name, as in filterDaemonPodsNodeToUpdate (Kruise v1.8, daemonset_update.go).
+// mayGo returns the members that may be replaced. With a partition, members without an old pod come first, then members
+// on the last nodes by name (filterDaemonPodsNodeToUpdate, Kruise v1.8).
 func (d *Deployment) mayGo(all []member) []member {
 	all = all[:min(len(all), d.Replicas)]
 	if d.Partition() == 0 {
@@ -58,8 +58,9 @@ func (d *Deployment) mayGo(all []member) []member {
 	return slices.Concat(on, rest)[:max(0, min(len(on)+len(rest), d.Replicas-d.Partition()))]
 }
 
-// microNodes makes one pod's step of the DaemonSet controller of Kubernetes (pkg/controller/daemon) or Kruise, without
-// maxSurge. Without OnDelete, it deletes unavailable old pods, and available old pods within maxUnavailable.
+// microNodes makes one pod's step of the DaemonSet controller of Kubernetes (pkg/controller/daemon) or Kruise. The
+// model ignores maxSurge. Unless OnDelete is set, it deletes unavailable old pods, and available ones within
+// maxUnavailable.
 func (k *Cluster) microNodes(d *Deployment, all []member) string {
 	for n, m := range all {
 		switch {

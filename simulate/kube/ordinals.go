@@ -9,7 +9,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// ordinals is for StatefulSets, DaemonSets and partitioned kinds. Their Sets are ControllerRevisions.
+// ordinals is for StatefulSets, DaemonSets and partitioned kinds. Their Deployment.Sets are ControllerRevisions.
 type ordinals struct {
 	parallel     bool
 	byNode       bool        // the ordinal is the node's index
@@ -156,7 +156,7 @@ func (k *Cluster) readOrdinals(d *Deployment) string {
 	return d.Workload.Kind + " " + d.Workload.Name + " is at " + d.sets.update.Name
 }
 
-// fill creates pods from the lowest ordinal. With OrderedReady, pods wait for available lower pods.
+// fill creates pods from the lowest ordinal. With OrderedReady, each pod waits until lower ordinals are available.
 func (k *Cluster) fill(d *Deployment, all []member) (did string, stop bool) {
 	for n := range d.Replicas {
 		switch m := all[n]; {
@@ -265,12 +265,12 @@ func (d *Deployment) observeOrdinals(live *rollout.ObservedWorkload) {
 	}
 }
 
-// Evict deletes a pod if the UID is the same.
+// Evict deletes the pod with this name and UID.
 func (k *Cluster) Evict(namespace string, pod rollout.Pod) {
 	k.change(namespace, pod, "evicted", func(p *Pod) { p.Terminating = true })
 }
 
-// SetRole sets rollout.AnnotationRole if the UID is the same.
+// SetRole sets rollout.AnnotationRole of the pod with this UID.
 func (k *Cluster) SetRole(namespace string, pod rollout.Pod, role string) {
 	k.change(namespace, pod, "has the role "+role, func(p *Pod) { p.Role = role })
 }

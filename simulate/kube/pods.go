@@ -80,9 +80,8 @@ func (k *Cluster) createPod(d *Deployment, rs *ReplicaSet) string {
 	return "pod " + p.Name + " (" + version + ") created"
 }
 
-// deletePod deletes an unready pod or, if all are ready, the pod that became ready last. If nodes have different
-// numbers of pods, the ReplicaSet controller may choose another pod. A Deployment without gitrollout would lose the
-// same pod.
+// deletePod deletes an unready pod or, if all are ready, the pod that became ready last. The real ReplicaSet controller
+// also compares the nodes' numbers of pods. gitrollout does not affect its choice.
 func (k *Cluster) deletePod(live []*Pod) string {
 	pick := k.rng.Perm(len(live))
 	victim := live[pick[0]]

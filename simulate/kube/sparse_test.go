@@ -10,8 +10,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// TestSparse checks, with random changes of Deployments, of their pods and of the time, that Sparse skips no Deployment with a step: when
-// no step remains, there is none without Sparse either.
+// TestSparse changes Deployments, pods and the time at random. When no step remains with Sparse, none may remain without Sparse.
 func TestSparse(t *testing.T) {
 	for seed := range uint64(200) {
 		rng := rand.New(rand.NewPCG(seed, 1))

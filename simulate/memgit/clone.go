@@ -25,7 +25,7 @@ type Clone struct {
 	config  string // its blob id
 }
 
-// gate gets the verb fetch, read or push, and a commit or branch. If after is set, a push succeeds despite its error.
+// gate gets the verb fetch, read or push, and a commit or branch. If after is set, the server still executes a push.
 type gate func(verb, object string) (after bool, err error)
 
 // Clone returns a mirror without commits. The mirror calls gate before each of its requests.
@@ -212,7 +212,7 @@ func (c *Clone) prepare(u rollout.Update) (move, error) {
 	return m, nil
 }
 
-// receive moves all branches or, if one has moved, none. A repeated push has no effect.
+// receive moves all branches or, if another push moved one, none. A repeated push has no effect.
 func (g *Server) receive(by string, moves []move) error {
 	var moved []string
 	arrived := true
