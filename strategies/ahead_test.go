@@ -8,8 +8,8 @@ import (
 	"gitrollout.dev/gitrollout/strategies"
 )
 
-// TestTheNewTemplateIsAskedAboutAhead checks that the API server validates the new template before its commit is applied. A first step
-// without new pods applies only the stable template, so the API server would not see the new template.
+// TestTheNewTemplateIsAskedAboutAhead checks that the API server validates a release's new template at the beginning, even if the first
+// step applies only the stable template.
 func TestTheNewTemplateIsAskedAboutAhead(t *testing.T) {
 	for name, first := range map[string]rollout.Step{
 		"Weight": {SetWeight: new(20)}, "NoWeight": {SetWeight: new(0)}, "Pause": {Pause: &rollout.Pause{}},

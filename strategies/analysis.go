@@ -130,9 +130,9 @@ func withAnalyses(in, _ Input, d Decision) Decision {
 
 func (w runOf) isRun(r rollout.AnalysisRun) bool { return w.name == r.Name }
 
-// worthRecording reports whether a run has a verdict, a bad measurement or a new number of consecutive errors. If all
-// is true, good measurements count too. Otherwise, a restarted process repeats these. In a watch, errors and
-// inconclusive measurements have no limit, so neither counts.
+// worthRecording reports whether a run has a new verdict, bad measurement or number of consecutive errors. Good
+// measurements count only if all is true: a restarted process repeats unrecorded measurements. A watch has no limit for
+// errors and inconclusive measurements, so it records neither.
 func worthRecording(recorded, live rollout.AnalysisRun, all bool) bool {
 	if recorded.Phase != live.Phase || len(recorded.Metrics) != len(live.Metrics) || !recorded.Same(live) {
 		return true
@@ -247,7 +247,7 @@ type Measure struct {
 	Number   int // how many earlier measurements had no error; identifies this measurement
 	Family   analysis.Family
 
-	Since        time.Time // requests from this time on count: since the start of the step, or later
+	Since        time.Time // requests count from this time, the start of the step or later
 	ReleaseSince time.Time
 	IsSteady     bool // the step does not change the weight
 
@@ -259,8 +259,8 @@ type Measure struct {
 	Before time.Time
 }
 
-// of returns m for a metric's next measurement. Its Since may be later than the start of the present weight; see
-// analysis.Weigh.
+// of returns m for a metric's next measurement. Since is later than the weight's start if analysis.Weigh restarted the
+// window.
 func (m Measure) of(so rollout.MetricProgress, metric rollout.Metric, f analysis.Family, now time.Time) Measure {
 	m.Metric, m.Number, m.Family = metric, so.Count, f
 	for _, at := range []*time.Time{&m.Since, &m.ReleaseSince} {

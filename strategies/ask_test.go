@@ -105,7 +105,7 @@ func unmarked() strategies.Input {
 	return in
 }
 
-// promotes adds a full promotion of the head to in. If anyway is true, the promotion also adopts an app that another manager owns.
+// promotes adds a full promotion of the head to the input. If anyway is true, the promotion also adopts an app that another manager owns.
 func promotes(in strategies.Input, anyway bool) strategies.Input {
 	in.Promotion = fileFor(in.Head.Render.Release(), rollout.Full)
 	in.Promotion.AdoptAnyway = anyway
@@ -218,7 +218,7 @@ func TestAsk(t *testing.T) {
 	}
 }
 
-// TestPending checks that Decide only continues a rollback that is not recorded in Git yet, and makes no other transition.
+// TestPending checks that, until Git has the record of a rollback, Decide only continues this rollback.
 func TestPending(t *testing.T) {
 	h := twoVersions(nil)
 	in := inFlight(h, 1, set(h, commitID(1), 2, 2), set(h, commitID(0), 8, 8))

@@ -54,8 +54,8 @@ type AbortRequest struct {
 
 const requestStays = time.Hour
 
-// FinishedRequests returns the requests to remove: the rollback is recorded, or the request is old and aborts nothing.
-// Malformed requests, and requests with a later serial number, stay.
+// FinishedRequests returns the requests to remove: their rollback is recorded, or they are old and abort nothing.
+// Malformed requests, and requests with a higher serial than State's, stay.
 func FinishedRequests(in Input) (spent []AbortRequest) {
 	if in.Pending != nil || in.Handed != nil {
 		return nil
@@ -74,8 +74,7 @@ func FinishedRequests(in Input) (spent []AbortRequest) {
 	return spent
 }
 
-// RequestWarnings returns a warning for each request: the rollback is not recorded in Git yet, or the request has no
-// effect.
+// RequestWarnings returns a warning for each request: its rollback is not recorded yet, or it has no effect.
 func RequestWarnings(in Input) (warnings []string) {
 	in.State = workloads.Reopened(in.State)
 	spent := FinishedRequests(in)

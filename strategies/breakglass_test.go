@@ -76,7 +76,7 @@ func TestBreakGlass(t *testing.T) {
 	}
 }
 
-// TestIsRolledBack checks when "abort --now" ends, because all pods have the stable version.
+// TestIsRolledBack checks when all pods have the stable version, which ends "abort --now".
 func TestIsRolledBack(t *testing.T) {
 	back := rollout.State{Phase: rollout.Aborting, Source: "old", Rollback: &rollout.Rollback{To: "old"}}
 	delayed := back
@@ -97,8 +97,8 @@ func TestIsRolledBack(t *testing.T) {
 	}
 }
 
-// TestAbortAgain checks a rollback by break glass, which may be the second one while Git has no record of the first. It applies the stable
-// commit at once only if the cluster has nothing of the release. This does not depend on the name that the Deployment has in Git meanwhile.
+// TestAbortAgain checks a rollback by break glass when Git may lack the record of an earlier rollback, and when the head renames the
+// Deployment. The rollback applies the stable commit at once only if the cluster has no template and no pod of the release.
 func TestAbortAgain(t *testing.T) {
 	surge := func(s *rollout.Spec) {
 		s.Scaling, s.Canary.StableService, s.Canary.AbortScaleDownDelaySeconds = rollout.Surge, "web", 30

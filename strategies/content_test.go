@@ -156,8 +156,8 @@ func TestContentHooksFailAtFirst(t *testing.T) {
 	w.is(w.push(content(1, "v1")), ":migrate-1", rollout.Healthy, "1", "v1")
 }
 
-// TestContentHooksOfWhatRuns checks that nothing changes if the first hook of a running app fails. Without a recorded state, adopting an
-// app that equals Git runs no hook. Adopting an app that differs from Git runs the hooks of a first deployment.
+// TestContentHooksOfWhatRuns checks that nothing changes if the first hook of a running app fails. An adoption without a recorded state
+// runs no hook if the app equals Git. Otherwise it runs the hooks of a first deployment.
 func TestContentHooksOfWhatRuns(t *testing.T) {
 	w := newContentWorld(t)
 	w.is(w.settle(), "", rollout.Healthy, "0", "v1")
@@ -221,7 +221,7 @@ func TestContentWithADocument(t *testing.T) {
 	}
 }
 
-// TestContentWithoutHooks checks that an app without Rollout documents and hooks records one state for each content. The state has no field
+// TestContentWithoutHooks checks that an app without Rollout documents or hooks records one state for each content. The state has no field
 // that only releases or hooks need.
 func TestContentWithoutHooks(t *testing.T) {
 	w := newContentWorld(t)

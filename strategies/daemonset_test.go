@@ -14,7 +14,7 @@ import (
 
 var agent = rollout.Workload{Kind: "DaemonSet", Namespace: testApp.Namespace, Name: "web"}
 
-// agentsAt returns a DaemonSet at its first step, with the weight share. Each letter of the parameter pods stands for a node with a new (n)
+// agentsAt returns a DaemonSet at its first step, whose weight is share. Each letter of the parameter pods stands for a node with a new (n)
 // or old (o) pod. A capital letter stands for a pod that is not ready, and "-" for a node whose pod is being created. Pod i is on node-i.
 func agentsAt(t *testing.T, share int, pods string, change func(*rollout.Spec)) strategies.Input {
 	t.Helper()
@@ -104,8 +104,8 @@ func TestDaemonSetEvictions(t *testing.T) {
 	}
 }
 
-// TestDaemonSetEvictsBesideStrays checks that pods on nodes that should have none allow no further evictions. While the controller removes
-// surplus pods, no ready pod is evicted.
+// TestDaemonSetEvictsBesideStrays checks that stray pods, which are on nodes that should have none, allow no further evictions. While the
+// controller removes other surplus pods, no ready pod is evicted.
 func TestDaemonSetEvictsBesideStrays(t *testing.T) {
 	for strays, want := range map[int]int{2: 1, 1: 0, 0: 0} {
 		in := agentsAt(t, 50, "oooooooooo", nil)

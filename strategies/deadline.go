@@ -57,8 +57,7 @@ func peakOf(m workloads.Staged, since time.Time) rollout.Peak {
 	return now
 }
 
-// withPeaks returns the progress with new peaks. It adds at most one peak in half a deadline, because each record is a
-// commit.
+// withPeaks returns the progress with new peaks, at most one per half deadline, because each record is a commit.
 func withPeaks(in Input) []rollout.Progress {
 	all := in.State.Progress
 	if in.State.Release == nil || in.State.Phase == rollout.Aborting {

@@ -36,7 +36,7 @@ type Input struct {
 	Place     *rollout.Place        // place in the head's shared change, for views; nil without a shared change
 	Stage     *rollout.Stage        // the cluster's stage, or nil
 	plans     plan.Cache
-	unshares  bool // requests to experiments must end before a workload passes its step
+	unshares  bool // requests to experiments must end before their steps do
 }
 
 // Head is the newest commit of the users' branch, with one app's render.
@@ -59,7 +59,7 @@ type Decision struct {
 	Ask *Ask
 }
 
-// Decide returns an app's next state, with at most one transition. The caller first answers the questions in Ask:
+// Decide returns an app's next state, with at most one transition. The caller answers each Ask and decides again:
 //
 //	for d.Ask != nil { in = answer(in, d.Ask); d = Decide(in) }
 //
@@ -209,7 +209,7 @@ func heldUntil(in Input) time.Time {
 }
 
 // stale holds an app whose objects in the cluster are newer than the recorded state. The state branch was reset, or a
-// push is not fetched yet. The recorded state would undo a transition.
+// push is not fetched yet. An apply would undo a transition.
 func stale(s rollout.State, live int) Decision {
 	d := hold(s, rollout.HeldRolledBack, fmt.Sprintf(
 		"%s has serial %d, and the cluster was written from serial %d: the state branch was rolled back; "+

@@ -54,7 +54,7 @@ func set(h *history, commit string, desired, ready int) rollout.Revision {
 	return r
 }
 
-// healed is the answer to Ask.Heal that the cluster has accepted the objects of the state.
+// healed answers Ask.Heal: the cluster has accepted the state's objects.
 var healed = strategies.Answers{Healed: new(true)}
 
 // world returns the input of an app without a release in flight, at the first commit of a history. The newest commit is the head.
@@ -466,8 +466,8 @@ func TestRollbackWindow(t *testing.T) {
 	}
 }
 
-// TestPauseWatchesPods checks that an app in a pause is requeued for the time when a new pod becomes available. No event reports this time.
-// The release needs this decision because it may remove other pods once pods added by an autoscaler are available.
+// TestPauseWatchesPods checks that an app in a pause is requeued for the time when a new pod becomes available, which no event reports. If
+// an autoscaler added this pod, the release may then remove another pod.
 func TestPauseWatchesPods(t *testing.T) {
 	_, in := atStep(func(s *rollout.Spec) { s.MinReadySeconds = 60 }, 1)
 	if d := strategies.Decide(in); !d.Requeue.IsZero() {
@@ -492,7 +492,7 @@ func TestReplicasAtAPauseKeepTheMark(t *testing.T) {
 	}
 }
 
-// TestTooManyOldOnesAreWatched checks that, with surge and surplus old pods, the app is requeued for the time when the next new pod becomes
+// TestTooManyOldOnesAreWatched checks that a surge release with surplus old pods is requeued for the time when the next new pod becomes
 // available. Surplus pods come from a manual change, or from a step that applied the stable template for a while.
 func TestTooManyOldOnesAreWatched(t *testing.T) {
 	h, in := atStep(func(s *rollout.Spec) { s.MinReadySeconds, s.Scaling = 60, rollout.Surge }, 1)

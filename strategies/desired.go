@@ -75,8 +75,9 @@ func Leftover(s rollout.State, desired []rollout.Object) []rollout.Ref {
 	return without(s.Generated, desired)
 }
 
-// Prunable returns the inventory's objects that are no longer desired. A held app has none. During a release, only
-// autoscalers are prunable, because autoscalers change replicas, and the old version may use the other objects.
+// Prunable returns the inventory's objects that are no longer desired. A held app has no prunable objects. During a
+// release, only autoscalers are prunable, because autoscalers change replicas, and the old version may use the other
+// objects.
 func Prunable(s rollout.State, desired []rollout.Object) []rollout.Ref {
 	left := without(s.Inventory, desired)
 	switch {
@@ -149,8 +150,8 @@ func Ahead(r *rollout.Render, now []rollout.Object) ([]rollout.Object, error) {
 	return all, nil
 }
 
-// Routing returns a text that identifies a state's routes and Service switches. The settle time begins when a state
-// with a new text is first applied, because a slow push delays the apply.
+// Routing returns a text that identifies a state's routes and Service switches. The settle time begins at the first
+// apply with a new text, because a push may delay this apply.
 func Routing(s rollout.State, source *rollout.Render) string {
 	text := ""
 	s = workloads.Reopened(s)

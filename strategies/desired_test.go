@@ -172,8 +172,8 @@ func TestDesiredDeployment(t *testing.T) {
 	}
 }
 
-// TestRollbackStartsNoPlainWorkload checks a rollback that keeps new pods for proxies. It does not apply the release's template to a
-// workload without a Rollout document, unless the cluster has this template already.
+// TestRollbackStartsNoPlainWorkload checks a rollback that keeps new pods while proxies may send them requests. A workload without a
+// Rollout document gets the release's template only if the cluster has this template already.
 func TestRollbackStartsNoPlainWorkload(t *testing.T) {
 	h := oneWeb(nil)
 	plain := staged{spec: h.commits[0].workloads[0].spec, version: "v1", plain: true}
@@ -415,7 +415,8 @@ func TestExplainRevisions(t *testing.T) {
 	}
 }
 
-// TestEmptied checks that a head without objects is an error if the app has objects. It also checks which error HeadErr returns first.
+// TestEmptied checks that a head without objects is an error if the app's record lists objects. It also checks which error HeadErr returns
+// first.
 func TestEmptied(t *testing.T) {
 	full, empty := &rollout.Render{Objects: []rollout.Object{{}}}, &rollout.Render{}
 	for name, c := range map[string]struct {

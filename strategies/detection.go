@@ -42,8 +42,8 @@ const (
 	noSplit  = "there are no figures: the experiment does not say how requests are split between the compared versions"
 )
 
-// Detections returns a Detection, without figures, for each compared metric of a release. The parameter specs has all
-// specs of the app.
+// Detections returns a Detection, without figures, for each compared metric of a release. specs are all specs of the
+// app.
 func Detections(specs []rollout.Spec, in Planned, runs []rollout.AnalysisRun) (all []Detection) {
 	isCompared := func(m rollout.Metric) bool { return m.Compare != nil }
 	if in.Fast || in.First || !slices.ContainsFunc(in.Spec.ReleaseMetrics(), isCompared) {
@@ -131,8 +131,8 @@ func (s Detection) at(
 	return all
 }
 
-// traffic returns rates of requests and stable's share of bad requests. Without evidence, it assumes both. Both have
-// two digits, so that Known rarely simulates again while the evidence grows.
+// traffic returns rates of requests and stable's share of bad requests. Without evidence, both are assumptions.
+// Measured values have two digits, so that growing evidence rarely causes new simulations.
 func (s Detection) traffic(runs []rollout.AnalysisRun, m rollout.Metric) (rates []float64, stable float64) {
 	rates, stable = []float64{1, 10, 100}, 0.01
 	for _, r := range runs {

@@ -13,7 +13,7 @@ import (
 	"gitrollout.dev/gitrollout/strategies"
 )
 
-// The reasons why there are no figures.
+// The texts for metrics without detection figures.
 const (
 	noWindow = "the query has no {{elapsed}}, so the sequential test is off; write [{{elapsed}}s] as the window"
 	noLimit  = "there are no figures with failureLimit -1"

@@ -32,8 +32,8 @@ func withDraining(_, _ Input, d Decision) Decision {
 	return d
 }
 
-// areMoved reports whether all requests go to the release. Each workload needs one ready new pod or, without replicas,
-// only open gates.
+// areMoved reports whether all requests go to the release. Each workload needs one ready new pod or, with 0 replicas,
+// no closed gate.
 func areMoved(in Input, progress []rollout.Progress) bool {
 	if in.State.Stable == nil || len(progress) == 0 {
 		return false

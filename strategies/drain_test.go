@@ -20,8 +20,8 @@ func kept(t *testing.T) *script {
 	return s
 }
 
-// TestFormerOfAnOlderProgram checks a state of an older version of gitrollout, in which a release that keeps old pods is still in flight.
-// This state leads to the same objects as a new state, and the next recorded state lists the release as stable.
+// TestFormerOfAnOlderProgram checks a record of an older version of gitrollout, in which a release stays in flight while it keeps old pods.
+// This record leads to the same objects as a current record. The next record lists the release as stable.
 func TestFormerOfAnOlderProgram(t *testing.T) {
 	s := kept(t)
 	want, objects := s.state, dump(s.desired(s.state))

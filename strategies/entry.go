@@ -68,8 +68,7 @@ func withEntry(in, given Input, d Decision) Decision {
 	return d
 }
 
-// withWell records when an app became healthy with a shared change that has no new version. With a new version, the
-// release waits for the pods.
+// withWell records when an app became healthy with a shared change that makes no new version.
 func withWell(in, _ Input, d Decision) Decision {
 	s := &d.State
 	e := s.Entered

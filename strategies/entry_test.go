@@ -11,8 +11,8 @@ import (
 	"gitrollout.dev/gitrollout/strategies/cohort"
 )
 
-// TestEntry checks an app with a shared change at the head. While the app waits, it stays at its commit and is held without an error. The
-// record does not change again, even if the progress of other apps changes. Then the release begins, with the entry in the record.
+// TestEntry checks an app with a shared change at the head. While the app waits, it stays at its commit and is held without an error. Other
+// apps' progress does not change the app's record. When the app may enter, its release begins, and the record has the entry.
 func TestEntry(t *testing.T) {
 	h := oneWeb(nil)
 	in := world(h)
@@ -74,7 +74,7 @@ func TestEntryOfReplicas(t *testing.T) {
 	}
 }
 
-// TestEntryOfAHeldApp checks that an app which a freeze holds stays held by the freeze while it waits for other apps.
+// TestEntryOfAHeldApp checks that the record names a freeze, not the wait for other apps, as the app's hold.
 func TestEntryOfAHeldApp(t *testing.T) {
 	h := oneWeb(nil)
 	in := world(h)
@@ -91,8 +91,9 @@ func TestEntryOfAHeldApp(t *testing.T) {
 	}
 }
 
-// TestEntryOfAStage checks an app that waits for the stage before. The app is held without an error, gets no additional replicas, and stays
-// held while the records are being read. Then the release begins, with the note in the subject and without an entry into a shared change.
+// TestEntryOfAStage checks an app that waits for the previous stage. The app is held without an error, gets no additional replicas, and
+// stays held while other clusters' records are being read. When the wait ends, the release begins. Its subject has the entry's note, and
+// its record has no entry.
 func TestEntryOfAStage(t *testing.T) {
 	h := oneWeb(nil)
 	in := world(h)
@@ -130,9 +131,8 @@ func TestEntryOfAStage(t *testing.T) {
 	}
 }
 
-// TestEntryOfARevert checks a commit with the stable version during a release. The app goes back at once to the commit. If the commit waits
-// for other apps or clusters because of its other content, the app goes back to the stable commit. During the rollback, the content still
-// waits.
+// TestEntryOfARevert checks a push of the stable version during a release. The app rolls back to the pushed commit at once. If other
+// content of this commit must wait for other apps or clusters, the app rolls back to the stable commit. The content still waits.
 func TestEntryOfARevert(t *testing.T) {
 	for _, waits := range []bool{false, true} {
 		h := oneWeb(nil)

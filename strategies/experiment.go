@@ -16,8 +16,8 @@ import (
 //	entered → its objects are applied → all pods available → recorded
 //	        → duration, analyses → next step: its objects are removed
 //
-// If templates have weights, their pods get requests from this record until the analyses end. gitrollout then removes
-// the objects when proxies know the new routes, also in a rollback. Without weights, a rollback's first apply removes
+// If templates have weights, their pods get requests from "recorded" until the analyses end. gitrollout then removes
+// the objects after proxies know the new routes, also in a rollback. Without weights, a rollback's first apply removes
 // the objects.
 
 func experimentAt(s rollout.State, m workloads.Staged) (*rollout.Experiment, bool) {
@@ -31,8 +31,8 @@ func mayShare(m workloads.Staged) bool {
 	return is && w.Weight("") > 0 && m.Available != nil && m.Routing != nil
 }
 
-// endShares ends the requests to experiments. It waits until routers accept and proxies know the new routes. If a
-// router refuses its objects, it waits only for proxies.
+// endShares ends the requests to experiments. It waits until routers accept the new routes and proxies know them. If a
+// router refuses objects, endShares waits only for proxies.
 func endShares(in Input, m workloads.Staged) verdict {
 	switch v := gateRouters(in, m); {
 	case !mayShare(m) || m.Routed == nil:
@@ -132,8 +132,8 @@ func experimentRuns(m workloads.Staged) []runOf {
 	})
 }
 
-// about adds the experiment's values. It returns false while a ReplicaSet is missing. If the experiment has pods of a
-// version, Latest or Stable gets the hash of these pods.
+// about adds the experiment's values. It returns false while a ReplicaSet is missing. Latest and Stable get the hashes
+// of the experiment's own pods, if any.
 func (m *Measure) about(in Input, w runOf) bool {
 	e := w.experiment
 	m.Since = rollout.Later(m.Since, *w.Available) // the experiment's weights are in force from this time

@@ -94,8 +94,8 @@ func TestExperimentOfAnUnreadableHead(t *testing.T) {
 	}
 }
 
-// TestExperimentMeasures checks that measurements have the pod hashes of the experiment's pods. For a version without such pods, they have
-// the pod hash of the release's pods.
+// TestExperimentMeasures checks that measurements have the pod hashes of the experiment's pods. For a version without pods in the
+// experiment, measurements have the pod hash of the release's pods.
 func TestExperimentMeasures(t *testing.T) {
 	texts := map[string]string{
 		"templates.baseline.podTemplateHash": "hash-of-baseline", "templates.baseline.replicaset.name": "set-of-baseline",
@@ -142,8 +142,8 @@ func TestExperimentMeasures(t *testing.T) {
 	}
 }
 
-// TestExperimentShares checks that an experiment's templates get requests only after the record, and only while all their pods are ready
-// and known to the proxies. The objects stay until the proxies know that no requests are left.
+// TestExperimentShares checks that an experiment's template gets requests only while all its pods are ready and known to the proxies, which
+// is recorded first. The experiment's objects stay until the proxies know that the templates get no requests.
 func TestExperimentShares(t *testing.T) {
 	h := routedWeb(func(s *rollout.Spec) {
 		s.Canary.Steps = []rollout.Step{{Experiment: &rollout.Experiment{

@@ -9,7 +9,7 @@ import (
 	"gitrollout.dev/gitrollout/strategies/workloads"
 )
 
-// The tests of package strategies_test simulate an app. These names are for parts of a decision that Decide does not show.
+// The tests of package strategies_test simulate an app. These names export parts of a decision that Decide does not return.
 
 // Verdict is a verdict with exported fields.
 type Verdict struct {
@@ -22,7 +22,7 @@ func (v verdict) exported() Verdict {
 	return Verdict{v.done, v.paused, v.route, v.full, v.rides, v.begins, v.shares, v.by, v.text, v.broken, v.due}
 }
 
-// Gates returns the verdict of the named gates, or of all gates: a decision has only the first text.
+// Gates returns the verdict of the named gates, or of all gates. A decision has only the first gate's text.
 func Gates(in Input, m workloads.Staged, names ...string) Verdict {
 	isOther := func(g gate) bool { return len(names) > 0 && !slices.Contains(names, g.name) }
 	return slices.DeleteFunc(slices.Clone(gates), isOther).verdict(in, m).exported()
@@ -33,7 +33,7 @@ func WaitVerdict(w plan.Wait, in Input, m workloads.Staged) Verdict {
 	return verdictOf(w, in, m).exported()
 }
 
-// Overdue returns the first deadline, which a decision has only in words.
+// Overdue returns the first deadline, which a decision has only as text.
 func Overdue(in Input) (at time.Time, reason string, is bool) {
 	d, is := overdue(in)
 	return d.at, d.reason, is

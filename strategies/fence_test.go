@@ -19,7 +19,7 @@ func TestAPauseByHandIsUndone(t *testing.T) {
 }
 
 // TestRollbackWaitsForReports checks that a rollback pauses the Deployment while the stable ReplicaSet may report more available pods than
-// replicas. The pause ends with a correct report. Meanwhile maxSurge covers the extra pods, so that no pod moves.
+// replicas. The pause ends when the report is correct. Until then, maxSurge covers the extra pods, so that no pod starts or stops.
 func TestRollbackWaitsForReports(t *testing.T) {
 	const paused, moving, asItIs = "paused, maxSurge 10%", "moving, maxSurge 25%", "as it is"
 	for name, row := range map[string]struct {

@@ -220,8 +220,8 @@ func rollingUpdate(spec rollout.Spec, n, missing, extra int) time.Duration {
 	return time.Duration(batches(spec, n, missing, extra)) * plan.MinReady(spec)
 }
 
-// batches returns in how many batches a rolling update starts the missing pods. A batch has at most maxSurge +
-// maxUnavailable pods, and lasts minReadySeconds. A larger extra replaces maxSurge.
+// batches returns in how many batches a rolling update starts the missing pods. A batch has at most maxUnavailable +
+// max(extra, maxSurge) pods, and lasts minReadySeconds.
 func batches(spec rollout.Spec, n, missing, extra int) int {
 	turn := max(1, max(extra, spec.MaxSurge.RoundUp(n))+spec.Unavailable(rollout.ObservedWorkload{Room: true}, n))
 	return (max(missing, 0) + turn - 1) / turn
@@ -230,7 +230,7 @@ func batches(spec rollout.Spec, n, missing, extra int) int {
 // GoesOn returns each workload's progress if the release continues with the head's steps. If back is true, the release
 // is rolled back and starts again.
 func GoesOn(s rollout.State, source, head *rollout.Render, now time.Time) (at []rollout.Progress, back bool) {
-	// The release continues after the requests to experiments have ended.
+	// adopt must not wait for the end of requests to experiments.
 	s.Progress = rollout.Mapped(s.Progress, func(p rollout.Progress) rollout.Progress { p.Available = nil; return p })
 	d := adopt(Input{Now: now, State: s, Source: source, Head: Head{Render: head}}.prepared())
 	return d.State.Progress, d.Rollback

@@ -108,8 +108,8 @@ func (s *sim) reached(d *kube.Deployment, spec rollout.Spec) []string {
 	return slices.Compact(versions)
 }
 
-// allowBack permits users to return to an older version in two cases: after a rejection, or after a push of a version that served before. A
-// push of a new version permits nothing.
+// allowBack permits users to return to an older version in three cases: after a rejection, after a push of a version that served before,
+// and in a rollback that sees pods of another version.
 func (s *sim) allowBack(in strategies.Input, d strategies.Decision) {
 	is := d.State
 	switch {

@@ -12,8 +12,8 @@ import (
 	"gitrollout.dev/gitrollout/strategies/workloads"
 )
 
-// FuzzDecide calls Decide with impossible states and contradicting observations. Decide must not panic or change its input, must name each
-// change in the subject, and must reach a state that it does not change.
+// FuzzDecide calls Decide with impossible states and contradicting observations. Decide must not panic or change its input. It must name
+// each change in the subject, and reach a state that needs no change.
 func FuzzDecide(f *testing.F) {
 	f.Add(uint64(1), []byte{})
 	f.Add(uint64(2), []byte{0, 0, 0, 0, 0, 0, 0, 0})

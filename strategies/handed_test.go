@@ -10,8 +10,8 @@ import (
 	"gitrollout.dev/gitrollout/strategies"
 )
 
-// TestPauseBeginsOnce checks that a pause begins with its first decision, even if Decide repeats the decision because the push is late. If
-// the push is much later, the pause begins anew, because Git did not show the pause before.
+// TestPauseBeginsOnce checks that a pause begins with its first decision, even if Decide repeats the decision because the record's push is
+// late. If this push is much later, the pause begins anew, because Git did not show the pause before.
 func TestPauseBeginsOnce(t *testing.T) {
 	pause := rollout.Step{Pause: &rollout.Pause{Duration: new(time.Minute)}}
 	at := func() strategies.Input {

@@ -17,7 +17,7 @@ const (
 	healthDeadline = 10 * time.Minute // time without progress, unless a document sets a deadline
 	failedDeadline = time.Minute      // for an object that reports a failure
 	wellFor        = time.Minute
-	takenFor       = 10 * time.Second // another manager that undoes applies does so within this time
+	takenFor       = 10 * time.Second // within this time, another manager would undo an apply
 )
 
 // Health holds since when an app and its objects are healthy or unhealthy, as this process observed.
@@ -63,8 +63,8 @@ func (h Health) Seen(in Input) Health {
 	return next
 }
 
-// Applied returns the health after an apply. The apply's errors go to Lasts and Why. After a successful apply, Seen
-// clears them.
+// Applied returns the health after an apply. The apply's errors go to Lasts and Why. Seen clears both fields takenFor
+// after a successful apply.
 func (h Health) Applied(lasting, other error, now time.Time) Health {
 	if errors.Is(other, rollout.ErrOverwritten) { // returned by an apply without a release in flight
 		lasting, other = errors.Join(other, lasting), nil
@@ -87,7 +87,7 @@ type ailment struct {
 	ref      rollout.Ref
 	why      string // for users; changes often
 	ready    int
-	left     int // pods that a restart has yet to delete; -1 if no restart has begun
+	left     int // see Unhealthy.Left
 	deadline time.Duration
 }
 
@@ -106,8 +106,8 @@ func (a ailment) text() string {
 	return fmt.Sprintf("%s %s/%s: %s", a.ref.Kind, a.ref.Namespace, a.ref.Name, a.why)
 }
 
-// unhealthy returns the app's problems, sorted by object. It counts only pods with the current template, because a
-// workload's status also counts old pods.
+// unhealthy returns the app's problems, sorted by object. It counts only ready pods with the current template. A
+// workload's status would also count old pods.
 func unhealthy(in Input) (all []ailment) {
 	for _, a := range []ailment{{why: in.Health.Lasts}, {why: in.Health.Why, deadline: failedDeadline}} {
 		if a.why != "" {

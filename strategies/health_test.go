@@ -79,7 +79,7 @@ func TestHealthIsRecordedOnce(t *testing.T) {
 			return in
 		}
 	}
-	// One of five pods is always missing. One of 30 old pods is deleted each minute, the given number of times.
+	// Always 4 of 5 pods are ready. Each minute, a restart deletes one of 30 old pods, up to the given number.
 	restarting := func(deletes int, change func(i int, in *strategies.Input)) func(int) strategies.Input {
 		return func(i int) strategies.Input {
 			in := resting(4)

@@ -84,8 +84,8 @@ func isAnother(run rollout.HookRun, h hook.Hook) bool {
 // mostLeft limits the recorded runs of hooks that Git no longer has, such as hooks with random names.
 const mostLeft = 20
 
-// beginHook records a run before its Job exists. First, it deletes interrupted and surplus Jobs, because gitrollout
-// never deletes a Job without a record.
+// beginHook records a run before its Job exists. It first deletes interrupted and surplus Jobs. Surplus runs leave the
+// record afterwards, because gitrollout deletes only recorded Jobs.
 func beginHook(
 	in Input, r *rollout.Render, h hook.Hook, when rollout.HookWhen, release rollout.Release,
 ) Decision {
@@ -116,7 +116,7 @@ func beginHook(
 			gone = append(gone, job)
 		}
 		if isOld && answer.Stuck == "" {
-			continue // if the deletion failed (Stuck), the record stays, and a later pass deletes the Job
+			continue // if the deletion failed (Stuck), a later pass deletes the Job
 		}
 		if isIts {
 			run.Log = ""
@@ -221,12 +221,12 @@ func awaitHook(
 	return d
 }
 
-// endOf returns a run with its Job's result. A Job fails a minute after its hook's deadline. The parameter its is the
-// hook, or nil if Git lacks the hook or another release began the run.
+// endOf returns a run with its Job's result. A running Job counts as failed a minute after its hook's deadline. The
+// parameter its is nil if Git lacks the hook or another release began the run.
 func endOf(
 	now time.Time, run rollout.HookRun, its *hook.Hook, state rollout.JobState,
 ) (over rollout.HookRun, isOver bool) {
-	began := rollout.Later(run.Since, state.Started) // the Job was created late, or was suspended
+	began := rollout.Later(run.Since, state.Started) // a Job may be created late or suspended
 	run.Phase, run.Log = rollout.HookFailed, state.Log
 	switch {
 	case state.Complete:

@@ -28,7 +28,7 @@ func (j HookJob) Key() string { return j.Object.Namespace() + "/" + j.Object.Nam
 
 const startsWithin = 10 * time.Second
 
-const again = 2 * time.Second // interval at which a running Job is observed
+const again = 2 * time.Second // interval of a running Job's observation
 
 func started(in Input, start Decision) Decision {
 	head, release, source := in.Head.Render, *start.State.Release, start.State.Source
@@ -38,7 +38,7 @@ func started(in Input, start Decision) Decision {
 	isUnchecked := source != in.State.Source && !hasKey(in.Answers.Accepted, source)
 	if !begun && runningHook(in.State) < 0 &&
 		(isUnchecked || len(hooksAt(in, head, rollout.HookBefore, release)) == 0) {
-		return start // the API server checks the commit before the hooks
+		return start // the API server checks the commit before hooks run
 	}
 	rejection, is := in.State.IsRejected(release.Hash)
 	switch {
@@ -53,8 +53,8 @@ func started(in Input, start Decision) Decision {
 	return start
 }
 
-// Coming returns the release that waits for hooks, a window, a freeze, a hold, a cohort or a stage, or nil. It returns
-// nil for a first deployment that waits for a window, because users cannot abort such a deployment.
+// Coming returns the release that waits for hooks, a window, a freeze, a hold, a cohort or a stage. A first deployment
+// counts only if it waits for hooks, because users cannot abort it otherwise.
 func Coming(in Input) *rollout.Release {
 	h, s := in.State.Held, in.State
 	shut := h.Is(rollout.HeldClosed, rollout.HeldCohort, rollout.HeldShared, rollout.HeldStage, rollout.HeldFleet)
@@ -177,8 +177,8 @@ func tryOf(in Input, release rollout.Release) hook.Release {
 	return hook.Release{First: in.State.Stable == nil, Fast: release.Fast}
 }
 
-// interrupted is the message of an interrupted Job. The Job is deleted only when the newer release's hook begins,
-// because gitrollout would create an earlier deleted Job again.
+// interrupted is the message of an interrupted Job. The Job is deleted when the next hook begins. Before Git has this
+// message, gitrollout would create a deleted Job again.
 const interrupted = "deleted for a newer release"
 
 // IsLeftToHook reports whether an object, such as a hook's ConfigMap, must stay for the running Job.

@@ -407,8 +407,8 @@ func TestJobThatIsMadeLate(t *testing.T) {
 	}
 }
 
-// TestJobThatAnotherProcessMakes checks a push of another version while a recorded Job does not exist yet. For a minute another process,
-// with an older head, may still create the Job.
+// TestJobThatAnotherProcessMakes checks a push of another version while a recorded Job does not exist yet. The hook fails only after a
+// minute, because another process with an older head may still create the Job.
 func TestJobThatAnotherProcessMakes(t *testing.T) {
 	l := beforeFirst()
 	clear(l.jobs)
@@ -453,7 +453,7 @@ func TestHooksThatDoNotEnd(t *testing.T) {
 	}
 }
 
-// TestNewHooksWaitForTheNextVersion checks a commit that adds a hook, or makes a hook of a Job, without a new version. The hook runs with
+// TestNewHooksWaitForTheNextVersion checks a commit that adds a hook, or turns a Job into a hook, without a new version. The hook runs with
 // the next version, not at once. An unchanged hook never runs for such a commit.
 func TestNewHooksWaitForTheNextVersion(t *testing.T) {
 	for name, before := range map[string][]rollout.Object{"added": nil, "a Job before": {jobOf("load", nil)}} {

@@ -26,7 +26,7 @@ func decideAtRest(in Input) Decision {
 	target := head.Release()
 	asked := askedFor(in)
 	if rejection, is := s.IsRejected(asked); is && s.Stable != nil && asked != target {
-		return degraded(in, rejection) // without its document, the rejected version would be applied without steps
+		return degraded(in, rejection) // the rejected version lacks a document, so it would have no steps
 	}
 	// A renamed workload counts as new, even with an equal hash.
 	if target == "" || s.Stable != nil && target == s.Stable.Hash && !noneRuns(in) {
@@ -69,8 +69,8 @@ func leftAtRest(in Input, reason rollout.HeldReason, why string) Decision {
 	return hold(s.AtRest(rollout.Healthy, ""), reason, why, in.Head.Commit)
 }
 
-// standing returns the running version of an app that had no documents, or nil if unknown. If the app has hooks and
-// still no documents, the version is the content. Otherwise, the version has the templates from unstaged.
+// standing returns the running version of an app that had no documents, or nil if unknown. The version's hash is of the
+// templates from unstaged. If the app has hooks and still no documents, the hash is Source.Content.
 func standing(in Input) *rollout.Release {
 	templates, head := unstaged(in), in.Head.Render
 	hash, runs := rollout.ReleaseHash(templates), len(templates) > 0
@@ -86,7 +86,7 @@ func standing(in Input) *rollout.Release {
 		Images: in.Source.Images()}
 }
 
-// unstaged returns the templates of workloads that get their first document and run only Git's version.
+// unstaged returns the templates of workloads that get their first document and run only State.Source's version.
 func unstaged(in Input) map[rollout.Workload]rollout.Hash {
 	templates := map[rollout.Workload]rollout.Hash{}
 	if in.Source == nil {
@@ -102,9 +102,8 @@ func unstaged(in Input) map[rollout.Workload]rollout.Hash {
 	return templates
 }
 
-// unsettled returns why a workload would skip steps. In this case, one commit adds the workload's first document and a
-// new version, while the previous version is unknown or not on all pods. A return to a version that still has pods is
-// allowed.
+// unsettled returns why a workload would skip steps. This happens if a commit adds its first document and a new
+// version, while the previous version is unknown or not on all pods. A return to a version with pods is allowed.
 func unsettled(in Input) (why string, is bool) {
 	if in.Source == nil {
 		return "", false
@@ -210,8 +209,8 @@ func isTriedAgain(in Input, rejection rollout.Rejection) bool {
 	return isRetried || hook.Mended(rejection, in.Head.Render.Objects)
 }
 
-// Rejection returns the rejection of the head's version, unless the version is stable. It also finds a version that
-// lacks documents (askedFor).
+// Rejection returns the rejection of the head's version, unless the version is stable. It also finds the rejection of a
+// version that lost documents (askedFor).
 func Rejection(in Input) (rollout.Rejection, bool) {
 	if in.Head.Render == nil {
 		return rollout.Rejection{}, false
@@ -224,8 +223,8 @@ func Rejection(in Input) (rollout.Rejection, bool) {
 	return rollout.Rejection{}, false
 }
 
-// Retryable returns the rejection that a retry would end. It is of the head's version or, while the head waits for the
-// previous stage, of an older commit. Retryable returns false if a document is missing.
+// Retryable returns the rejection that a retry would end. While the head waits for the previous stage, the rejection
+// may be of an older commit. Retryable returns false if a document is missing.
 func Retryable(in Input) (rollout.Rejection, bool) {
 	s, e := in.State, in.Entry
 	if r, is := Rejection(in); is {

@@ -82,7 +82,7 @@ func leave(in Input, target rollout.Hash) Decision {
 		return started(in, startFirst(in))
 	case target == s.Stable.Hash:
 		why := cause{reason: fmt.Sprintf("reverted by %s in %s", head.Author, head.Short()), to: head.ID}
-		if e := in.Entry; e != nil && !e.Open { // other content of the commit waits
+		if e := in.Entry; e != nil && !e.Open { // the commit's other changes wait
 			why.to = s.Stable.Commit
 		}
 		return rollback(in, why)
@@ -114,7 +114,7 @@ func mustRetreat(in Input) string {
 	case RequestedAbort(in) != "":
 		return RequestedAbort(in)
 	case s.Draining != nil:
-		return watchFailed(in) // only an abort or its watch rolls a stable release back
+		return watchFailed(in) // only an abort or the watch rolls a stable release back
 	}
 	reason := cmp.Or(measuredBad(in), timedOut(in))
 	if late, is := lateExperiment(in); is {
@@ -188,8 +188,8 @@ func indexOf(m workloads.Staged, s rollout.State) int {
 	return slices.IndexFunc(s.Progress, func(p rollout.Progress) bool { return p.Workload == m.Workload })
 }
 
-// nextPod returns when a pod next changes the decision. With a router, this is when proxies know the pod. In place, or
-// with surplus pods, it is when the pod has been ready for minReadySeconds, even during a pause.
+// nextPod returns when a pod next changes the decision. With a router, a pod counts once proxies know it. With in-place
+// scaling or surplus pods, it counts once it has been ready for minReadySeconds, even during a pause.
 func nextPod(m workloads.Staged, in Input) (due time.Time) {
 	if m.Routing != nil {
 		due = workloads.ServesNext(in.Now, workloads.Learnt(m.Routing), m.Live.Revisions...)

@@ -86,7 +86,7 @@ func (s *sim) specAt(commit string, w rollout.Workload) (rollout.Spec, bool) {
 	return r.Spec(w)
 }
 
-// commonSteps returns how many steps at the beginning of two documents are equal, math.MaxInt if the documents are equal.
+// commonSteps returns how many steps at the beginning of two documents are equal, or math.MaxInt for equal documents.
 func commonSteps(a, b rollout.Spec) int {
 	if a.BlueGreen != nil || b.BlueGreen != nil {
 		if reflect.DeepEqual(a.BlueGreen, b.BlueGreen) {

@@ -30,7 +30,7 @@ type sim struct {
 	mayGoBack bool            // users may return to a version older than the newest stable version, after a revert or a rejection
 	overtaken bool            // a user promoted a release fully during the rollback of another release
 	written   rollout.Phase   // the phase of the state applied last
-	flights   int             // commits of the state branch since the last change of the cluster or by a user
+	flights   int             // commits of the state branch since the last change by the cluster or a user
 	serial    int             // the number of the newest version or promotion file
 	crashes   int
 	files     map[string]*fileSeen
@@ -112,7 +112,7 @@ func (s *sim) watch(w rollout.Workload) *watched {
 	return s.watched[w]
 }
 
-// specOf returns a workload's spec at State.Source, false for plain Deployments.
+// specOf returns a workload's spec at State.Source, or false for plain Deployments.
 func (s *sim) specOf(w rollout.Workload) (rollout.Spec, bool) { return s.specAt(s.state.Source, w) }
 
 // checkPods checks the invariants of pods after each small step of Kubernetes.
@@ -141,8 +141,8 @@ func (s *sim) checkPods() {
 	}
 }
 
-// isMadeRight reports whether gitrollout is reducing a share of new pods that became too large. Meanwhile the Deployment has the stable
-// template and pods of the release, and some of these pods start again.
+// isMadeRight reports whether gitrollout is reducing a share of new pods that became too large: the Deployment has the stable template and
+// pods of the release. Some of these pods start again later.
 func (s *sim) isMadeRight(w rollout.Workload, d *kube.Deployment) bool {
 	if s.state.Release == nil || rollout.Hash(d.Annotations[rollout.AnnotationHash]) != s.state.StableHash(w) {
 		return false
@@ -239,7 +239,7 @@ func (s *sim) checkShares(objects []rollout.Object) {
 	}
 }
 
-// checkLeft checks for a commit that an experiment of a workload with pods ends only when proxies know that its pods get no requests.
+// checkLeft checks each commit of the state branch: an experiment ends only when proxies know that the experiment's pods get no requests.
 func (s *sim) checkLeft(was, is rollout.State) {
 	if !workloads.IsHeld(was) || s.overtaken {
 		return
@@ -297,8 +297,8 @@ func releaseID(state rollout.State) string {
 	return string(state.Release.Hash) + state.Release.Since.String() + state.Release.Commit
 }
 
-// checkClosed checks that only a verified version advances while the calendar is closed. An app whose release is delayed by the calendar
-// must be requeued for its opening.
+// checkClosed checks that only a verified version advances while the calendar is closed. An app that waits for the calendar must be
+// requeued for the calendar's opening.
 func (s *sim) checkClosed(in strategies.Input, d strategies.Decision) {
 	shut, is := in.Calendar.ShutAt(in.Now)
 	was, now := in.State, d.State
@@ -413,7 +413,7 @@ func (s *sim) checkCommit(was, is rollout.State, subject string) {
 	}
 }
 
-// quiet checks the health of the workloads. Once a workload has enough serving pods again, the next missing pod violates an invariant.
+// quiet checks the health of the workloads. Once a workload has enough serving pods again, no missing pod is excused.
 func (s *sim) quiet() {
 	s.checkHealth()
 	for w, d := range s.kube.Deployments {

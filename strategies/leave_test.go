@@ -22,7 +22,7 @@ func threeVersions(spec rollout.Spec) *history {
 }
 
 // TestAPushTakesNobodyBack checks a push while all users are on a version that has passed its steps. That version must become stable, even
-// if the status in the cluster is older than the pods.
+// if the Deployment's status is out of date.
 func TestAPushTakesNobodyBack(t *testing.T) {
 	type state = rollout.ObservedWorkload
 	cases := map[string]struct {
@@ -68,8 +68,8 @@ func TestAPushTakesNobodyBack(t *testing.T) {
 	}
 }
 
-// TestAPushWaitsForAPromotion checks a push during a promotion. All users of web are on the new version by its pods, and all users of api
-// by a Service. The promotion continues, although an old pod of api is left.
+// TestAPushWaitsForAPromotion checks a push during a promotion. An old pod of web still has users, so the app rolls back. An old pod of api
+// has no users after the Service's switch, so the promotion continues.
 func TestAPushWaitsForAPromotion(t *testing.T) {
 	for name, tc := range map[string]struct {
 		web, api int // number of old pods

@@ -89,8 +89,8 @@ var said = map[rollout.AnalysisPhase]strategies.Result{
 }
 
 // TestCrashAtEachMeasurement compares a process that crashes at one measurement with a process that does not crash. The provider's answers
-// depend only on the time. Both processes must roll back at the same time. All other verdicts may differ or come later, because a process
-// repeats successful measurements after a crash, but no verdict may come earlier.
+// depend only on the time. Both processes must roll back at the same time. After a crash, a process repeats successful measurements, so
+// other verdicts may differ or come later, but not earlier.
 func TestCrashAtEachMeasurement(t *testing.T) {
 	rng := rand.New(rand.NewPCG(11, 11))
 	words := slices.Sorted(maps.Keys(said))
@@ -174,7 +174,7 @@ func TestAProcessForEachMeasurement(t *testing.T) {
 	}
 }
 
-// TestElapsedSince checks that a measured period begins with the workload's step and with the release. A restart keeps both times.
+// TestElapsedSince checks that a measurement has the beginnings of the workload's step and of the release. A restart keeps both times.
 func TestElapsedSince(t *testing.T) {
 	l := newLab(t, rollout.Metric{Name: "m", Interval: 10 * time.Second, Count: 5, Retention: 10})
 	begins := func() [2]time.Time {
@@ -194,8 +194,8 @@ func TestElapsedSince(t *testing.T) {
 	compare.CheckNamed(t, "after a restart", before, begins())
 }
 
-// TestClockThatWasAhead checks measurements after a clock was a day ahead and was set back. Measurements go on at the interval, for a
-// period that does not begin in the future. The clock was ahead at a measurement, or at the start of a window, a run or a step.
+// TestClockThatWasAhead checks measurements after a clock was a day ahead and was set back. Measurements continue at their interval, and no
+// measured period begins in the future. The clock was ahead at a measurement, or at the start of a window, a run or a step.
 func TestClockThatWasAhead(t *testing.T) {
 	const ahead = 24 * time.Hour
 	answer := func(m strategies.Measure, now time.Time, lacks bool) strategies.Result {

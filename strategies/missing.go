@@ -51,8 +51,8 @@ func renamed(in Input) (what string, is bool) {
 	return Renamed(in.State.Stable.Templates, in.Head.Render)
 }
 
-// Renamed describes a stable workload that left Git, and a new workload with another version, whose pods would all
-// start together, without steps and gates.
+// Renamed describes a stable workload that left Git, and a new workload with another version. All pods of the new
+// workload would start together, without steps.
 func Renamed(stable map[rollout.Workload]rollout.Hash, head *rollout.Render) (what string, is bool) {
 	served := map[rollout.Hash]bool{}
 	var left []rollout.Workload

@@ -91,8 +91,8 @@ func TestCloneSetReleases(t *testing.T) {
 	}
 }
 
-// TestCloneSetTakenForAll checks a controller that takes the new revision for the stable revision. With a partition, this controller would
-// keep new pods, so the stable template is applied without a partition.
+// TestCloneSetTakenForAll checks a step when the controller has taken the new revision for the stable revision. With a partition, the
+// controller would keep new pods, so gitrollout applies the stable template without a partition.
 func TestCloneSetTakenForAll(t *testing.T) {
 	kind := ofKruise(t, "apps.kruise.io/v1alpha1", "CloneSet")
 	in, h, clone := cloneAt(t, kind, 10)
@@ -130,7 +130,8 @@ func TestOrderedKindsAreFreed(t *testing.T) {
 }
 
 // TestUnorderedKindsKeepTheirPods checks a step of Kruise's StatefulSet. gitrollout deletes a pod that is not ready only if the pod returns
-// in the new version. If ordinals are reserved, or if the update has no order, the ordinal does not determine the version.
+// in the new version. With reserved ordinals or without an update order, the ordinal does not determine the version, so gitrollout deletes
+// no pod.
 func TestUnorderedKindsKeepTheirPods(t *testing.T) {
 	for unordered, want := range map[bool]string{false: "web-8", true: ""} {
 		in, _, w := cloneAt(t, ofKruise(t, "apps.kruise.io/v1beta1", "StatefulSet"), 1)
@@ -143,8 +144,8 @@ func TestUnorderedKindsKeepTheirPods(t *testing.T) {
 	}
 }
 
-// TestUnorderedStrangers checks a pod of a third template above the partition of Kruise's StatefulSet. The controller replaces this pod.
-// Without an order, the pod might stay in place of a stable pod, so the stable template is applied first.
+// TestUnorderedStrangers checks a pod of a third template above the partition of Kruise's StatefulSet. An ordered update replaces this pod.
+// An unordered update might keep the pod, so gitrollout first applies the stable template to all pods.
 func TestUnorderedStrangers(t *testing.T) {
 	kind := ofKruise(t, "apps.kruise.io/v1beta1", "StatefulSet")
 	for unordered, want := range map[bool]any{false: int64(7), true: int64(0)} {

@@ -9,8 +9,8 @@ import (
 	"gitrollout.dev/gitrollout/strategies"
 )
 
-// TestRestarts checks when a restart that was requested five seconds ago deletes pods. The clocks of gitrollout and the API server may
-// differ by five seconds. Ten pods of web were created before the request, and 2 pods may be missing at the same time.
+// TestRestarts checks which restarts delete pods five seconds after the request, the largest tolerated difference of clocks. Ten pods of
+// web were created before the request, and 2 pods may be missing at the same time.
 func TestRestarts(t *testing.T) {
 	h := oneWeb(func(s *rollout.Spec) { s.MinReadySeconds = 10 })
 	stable := h.at(commitID(0)).Release()

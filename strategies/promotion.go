@@ -14,8 +14,8 @@ import (
 )
 
 // prepared removes an unusable head or promotion file, and adds a cache of compiled specs. While the app waits for a
-// cohort or stage, its own commit replaces the head. Exceptions are a revert of the release in flight, and a rollback
-// that has not applied its commit yet.
+// cohort or stage, State.Source replaces the head. The head stays if it reverts the release in flight, or until a
+// rollback has applied Rollback.To.
 func (in Input) prepared() Input {
 	s, isLeft := in.State, in.State.Rollback != nil && in.State.Rollback.To != in.State.Source
 	isRevert := in.Head.Render != nil && s.Release != nil && s.Phase != rollout.Aborting && s.Stable != nil &&
@@ -29,7 +29,7 @@ func (in Input) prepared() Input {
 	in.plans = in.plans.OrNew()
 	if p := in.Promotion; p != nil &&
 		(isSpent(in) || p.Decision == rollout.Promote && (isOfAnotherTry(in) || refusal(in) != "")) {
-		if in.Promotion = nil; p.Barred { // another promotion must differ from this file
+		if in.Promotion = nil; p.Barred { // this file counts as spent, so another promotion must differ
 			in.State.Spent = cmp.Or(in.State.Spent, p.Digest)
 		}
 	}
@@ -152,8 +152,8 @@ func withIgnored(in, given Input, d Decision) Decision {
 	return d
 }
 
-// NamesNoStep returns an error text if a promotion names a step that its release lacks. It skips other releases and
-// workloads without steps, because the file may outlive the steps.
+// NamesNoStep returns an error text if a promotion names a step that its release lacks. It ignores other releases, and
+// workloads without steps, because the promotion file may outlive the steps.
 func NamesNoStep(r *rollout.Render, p *rollout.Promotion) string {
 	if p.Decision != rollout.Promote || p.AdoptAnyway || p.Release != r.Release() || p.Through == rollout.ThroughEntry {
 		return ""
@@ -223,7 +223,7 @@ func keyTo(in Input, all []workloads.Staged) *rollout.Promotion {
 }
 
 // KeyThrough returns a promotion of each workload through a step, counted from 1. An empty map means all steps. If
-// State.Spent is set, the promotion also has the time, which changes its digest.
+// State.Spent is set, the promotion also has a time, so that its digest is new.
 func KeyThrough(s rollout.State, through map[rollout.Workload]int, when time.Time) *rollout.Promotion {
 	p := &rollout.Promotion{Release: s.Release.Hash, Decision: rollout.Promote, Since: s.Release.Since}
 	if s.Spent != "" {

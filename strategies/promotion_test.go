@@ -82,8 +82,8 @@ func TestIgnoredAtRest(t *testing.T) {
 	}
 }
 
-// TestSpent checks that a promotion file for one attempt of a release opens no gate of the next attempt. A file that is older than a change
-// of steps opens no new step.
+// TestSpent checks that a promotion file for one attempt of a release opens no gate of the next attempt. If a file names a step that
+// changes afterwards, the file opens no gate.
 func TestSpent(t *testing.T) {
 	h, in := atStep(nil, 1)
 	h.push(func(s *source) {
@@ -102,8 +102,8 @@ func TestSpent(t *testing.T) {
 	}
 }
 
-// TestIgnoredByPolicy checks that a policy that forbids a promotion is recorded only once. The record must disappear after the promotion
-// file is removed.
+// TestIgnoredByPolicy checks that a promotion that a policy forbids is recorded as ignored only once. The record must disappear with the
+// promotion file.
 func TestIgnoredByPolicy(t *testing.T) {
 	_, in := atStep(nil, 1)
 	refused := func(release rollout.Hash) *rollout.Promotion {
@@ -225,7 +225,7 @@ func TestRetryIsOnRecord(t *testing.T) {
 	}
 }
 
-// TestRetryThatWaits checks that a retry takes effect even if another decision replaces it in the file before the release begins.
+// TestRetryThatWaits checks that a retry takes effect even if the file has another decision by the time the release begins.
 func TestRetryThatWaits(t *testing.T) {
 	frozen := rollout.Calendar{Freeze: &rollout.Freeze{Reason: "a test"}}
 	tests := map[string]struct {
@@ -264,7 +264,8 @@ func TestRetryThatWaits(t *testing.T) {
 	}
 }
 
-// TestTimeoutInWords checks the texts of a gate with a timeout: before the timeout, its time and consequence, and afterwards the result.
+// TestTimeoutInWords checks the texts about a gate's timeout. Before the timeout, the text has its time and its action. Afterwards, it has
+// the result.
 func TestTimeoutInWords(t *testing.T) {
 	_, in := atStep(func(s *rollout.Spec) {
 		s.Canary.Steps[1].Pause = &rollout.Pause{Timeout: new(time.Hour), OnTimeout: rollout.TimeoutAbort}

@@ -46,8 +46,7 @@ func restarts(in Input) (all []restart) {
 	return all
 }
 
-// Restarting describes restarts, or returns "" once all pods are newer. The time due is zero while pods wait for other
-// pods.
+// Restarting describes restarts, or returns "" once all pods are new. It also returns the first restart.due.
 func Restarting(in Input) (text string, due time.Time) {
 	var all []string
 	for _, r := range restarts(in) {

@@ -7,8 +7,8 @@ import (
 	"gitrollout.dev/gitrollout/strategies"
 )
 
-// TestStartOver checks that an app on a new cluster first applies its stable version, whatever its phase on the old cluster was. Then it
-// releases the head's version from its first step.
+// TestStartOver checks that an app on a new cluster first applies its stable version, whatever its phase on the old cluster was. Then the
+// release of the head's version begins at the first step.
 func TestStartOver(t *testing.T) {
 	h := oneWeb(nil)
 	rests := world(h)

@@ -27,7 +27,7 @@ func rollback(in Input, why cause) Decision {
 		return m.Live.Hash != s.StableHash(m.Workload) || m.Fresh.Pin != m.Stable.Pin && m.Fresh.Desired > 0 ||
 			mayShare(m) && hasExperimentPods(in, m)
 	}
-	// Another process may have applied a rollback without a record. In this case, no new pods are left to keep.
+	// Another process may have applied a requested abort without a record. In this case, no new pods are left.
 	if !workloads.IsPromoting(s) && (RequestedAbort(in) == "" || slices.ContainsFunc(stagedIn(in), isLeft)) {
 		delay := settling(in)
 		if why.reject {
@@ -65,7 +65,7 @@ func rejected(in Input, s rollout.State, release rollout.Release, why cause) rol
 }
 
 // abortDelay returns the longest abortScaleDownDelaySeconds. It returns 0 if both versions share a Service, because new
-// pods would get requests, and in place, because stable pods replace new pods.
+// pods would get requests. It returns 0 with in-place scaling, because stable pods replace new pods.
 func abortDelay(in Input) (longest time.Duration) {
 	for _, spec := range releaseSpecs(in) {
 		p := in.plans.Of(spec)
@@ -110,7 +110,7 @@ func decideAborting(in Input) Decision {
 }
 
 // CanOvertake reports whether a full promotion would end the rollback. A retried version cannot be promoted, because
-// the promotion file would replace the retry.
+// the promotion would replace the retry in the file.
 func CanOvertake(in Input) bool {
 	if in.State.Phase != rollout.Aborting || in.Head.Render == nil {
 		return false
@@ -163,7 +163,7 @@ func finishRollback(in Input) (Decision, bool) {
 }
 
 // drainAt returns when new pods may stop: at the recorded time, or earlier if the next release waits or new pods block
-// stable pods. Before, all proxies must know the routes.
+// stable pods. In both cases, proxies must know the routes first.
 func drainAt(in Input) time.Time {
 	at, settle := in.State.Rollback.Drain, settling(in)
 	isFull := func(m workloads.Staged) bool { // more stable pods cannot start before new pods stop

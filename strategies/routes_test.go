@@ -208,7 +208,7 @@ func TestGenerated(t *testing.T) {
 	}
 }
 
-// TestDrainOfLateRetreat checks that a rollback that is applied late still keeps the new pods until proxies know the new routes.
+// TestDrainOfLateRetreat checks a rollback that is applied late. The new pods stay until proxies use the rollback's routes.
 func TestDrainOfLateRetreat(t *testing.T) {
 	_, in := routedAt(1)
 	in.State.Progress[0].Routed = &rollout.Routing{Step: 0, Weight: 50, At: in.Now.Add(-time.Minute)}
@@ -329,8 +329,8 @@ func TestHeadersLastForTheirStep(t *testing.T) {
 	}
 }
 
-// TestUsersWhoAreAllMovedStay checks that progressDeadlineAbort does not roll back a version that has all requests. Only the removal of old
-// pods remains, so no progress is expected.
+// TestUsersWhoAreAllMovedStay checks that progressDeadlineAbort does not roll back a version that gets all requests. Only the removal of
+// old pods remains, so no progress is expected.
 func TestUsersWhoAreAllMovedStay(t *testing.T) {
 	h := routedWeb(func(s *rollout.Spec) { s.Canary.DynamicStableScale, s.ProgressDeadlineAbort = true, true })
 	h.push(version("v2"))
@@ -355,8 +355,8 @@ func TestRouteThatIsNotThere(t *testing.T) {
 	}
 }
 
-// TestRollbackWithoutItsRouter checks that a rollback keeps the new pods while proxies may send them requests, although the push that
-// causes the rollback has no router.
+// TestRollbackWithoutItsRouter checks a push that removes the router and causes a rollback. The new pods stay while proxies may send them
+// requests.
 func TestRollbackWithoutItsRouter(t *testing.T) {
 	h, in := routedAt(1)
 	in.State.Progress[0].Routed = &rollout.Routing{Step: 0, Weight: 50, At: noon}

@@ -47,7 +47,7 @@ func (m *measuring) rests(want rollout.Phase) {
 	m.until(string(want), func() bool { return m.state.Phase == want })
 }
 
-// until advances the clock to each next event until there returns true.
+// until advances the clock from event to event, and stops when the function there returns true.
 func (m *measuring) until(what string, there func() bool) {
 	m.t.Helper()
 	for range 10 {
@@ -79,7 +79,7 @@ func (l *loop) measured(due strategies.Measure, phase rollout.AnalysisPhase) {
 		Metric: due.Metric.Name, Measurement: rollout.Measurement{At: l.kube.Now, Phase: phase}})
 }
 
-// measure records the phase as the result of each due measurement of a metric. It returns their number.
+// measure records the phase as the result of a metric's due measurements. It returns the number of these measurements.
 func (m *measuring) measure(metric string, phase rollout.AnalysisPhase) (n int) {
 	m.t.Helper()
 	for _, due := range m.due() {
@@ -278,8 +278,8 @@ func TestTimeoutPromotesPastDoubt(t *testing.T) {
 	m.rests(rollout.Healthy)
 }
 
-// TestMeasuredTextsArePrintable checks measurements with NUL characters, escapes and long texts. The rollback must be recorded, and the
-// recorded state must stay small.
+// TestMeasuredTextsArePrintable checks measurements with NUL characters, escapes and long texts. The resulting rollback must be recorded,
+// and the recorded state must stay small.
 func TestMeasuredTextsArePrintable(t *testing.T) {
 	m := newMeasuring(t, measuredWeb("shop", nil, weight(25), rollout.Step{Analysis: errorsOf("errors",
 		func(m *rollout.Metric) { m.SuccessCondition = "result == 'ok'" })}))
@@ -307,8 +307,8 @@ func TestMeasuredTextsArePrintable(t *testing.T) {
 	}
 }
 
-// TestNothingIsMeasuredAtZero checks that scaling to 0 replicas stops step analyses and background analyses. Missing traffic rejects no
-// version, and the analyses continue once pods exist again.
+// TestNothingIsMeasuredAtZero checks that step and background analyses stop at 0 replicas, because missing traffic must reject no version.
+// The analyses continue once pods exist again.
 func TestNothingIsMeasuredAtZero(t *testing.T) {
 	for name, w := range map[string]staged{
 		"a step":            measuredWeb("shop", nil, weight(25), rollout.Step{Analysis: errorsOf("errors", nil)}),

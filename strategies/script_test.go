@@ -63,7 +63,7 @@ type script struct {
 	life   map[string]kube.Lifetime
 	output []string
 	config int
-	ends   map[string]rollout.JobState // the end of each hook's Jobs, by the hook's name
+	ends   map[string]rollout.JobState // how each hook's Jobs end, by the hook's name
 
 	rejects bool // the API server refuses one object and accepts all others
 }
@@ -365,7 +365,7 @@ func (s *script) hook(arg func(int) string) {
 	})
 }
 
-// wait advances the clock to each due event, and runs all events that are due at that time.
+// wait advances the clock by d, and runs each event at its due time.
 func (s *script) wait(d time.Duration) {
 	end := s.kube.Now.Add(d)
 	for {

@@ -60,7 +60,7 @@ func isAlone(live rollout.ObservedWorkload, hash rollout.Hash) bool {
 	})
 }
 
-// isOther reports whether another version's ReplicaSet has or may still create pods (Revision.Base, Late).
+// isOther reports whether a ReplicaSet of another version has pods, or may still create some (Revision.Base, Late).
 func isOther(r rollout.Revision, hash rollout.Hash) bool {
 	return !r.Current && r.Hash != hash && (r.Pods+r.Desired > 0 || r.Base || r.Late)
 }
@@ -124,8 +124,8 @@ func OrdersNodes(in Input) bool {
 	return workloads.IsHeld(in.State) && in.Source != nil && slices.ContainsFunc(in.Source.Specs, hasOrder)
 }
 
-// lessRouted returns a reason if missing pods reduce the new version's requests, and when the reason may end. It ends
-// only when the pods have been ready for wellFor, so that a crash loop causes only one transition.
+// lessRouted returns a reason if missing pods reduce the new version's requests, and when the reason may end. The
+// reason ends only when the pods have been ready for wellFor, so that a crash loop causes only one transition.
 func lessRouted(in Input) (reason string, due time.Time) {
 	for _, m := range stagedIn(in) {
 		t := m.Routing

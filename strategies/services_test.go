@@ -47,8 +47,8 @@ func TestServiceThatLostItsRole(t *testing.T) {
 	}
 }
 
-// TestServiceSelectsNoPodsThatGo checks an edit that lowers the weight after a step without stable pods. The stable pods that are still
-// ready are being deleted, so no Service may select only stable pods.
+// TestServiceSelectsNoPodsThatGo checks an edit that lowers the weight of a step without stable pods. The controller may still be deleting
+// the last ready stable pods. Then no Service may select only these pods.
 func TestServiceSelectsNoPodsThatGo(t *testing.T) {
 	cases := map[string]struct {
 		reason        string
@@ -78,8 +78,8 @@ func TestServiceSelectsNoPodsThatGo(t *testing.T) {
 	}
 }
 
-// TestServiceOfPodsThatComeAgain checks an edit that removes all steps after a step without new pods. The Deployment still has the stable
-// template, so the remaining new pods are being deleted. No Service may select only new pods until the Deployment has the new template.
+// TestServiceOfPodsThatComeAgain checks an edit that removes all steps during a step without new pods. While the Deployment has the stable
+// template, the controller deletes the remaining new pods, so no Service may select only new pods.
 func TestServiceOfPodsThatComeAgain(t *testing.T) {
 	h := routedWeb(func(s *rollout.Spec) { s.Canary.Steps = nil })
 	h.push(version("v2"))
@@ -93,8 +93,8 @@ func TestServiceOfPodsThatComeAgain(t *testing.T) {
 	}
 }
 
-// TestServiceAfterAnotherProcess checks a state that another process recorded, before the controller has seen the stable template. The new
-// pods will be deleted, and proxies may still use the last route. So the canary Service must select stable pods.
+// TestServiceAfterAnotherProcess checks a state that another process recorded. The controller has not seen the stable template yet, so it
+// will delete the new pods. Proxies may still use the last route, so the canary Service must select stable pods.
 func TestServiceAfterAnotherProcess(t *testing.T) {
 	h := routedWeb(func(s *rollout.Spec) {
 		s.Scaling, s.Canary.Steps = rollout.InPlace, []rollout.Step{weight(50), weight(0), aPause}
@@ -109,8 +109,8 @@ func TestServiceAfterAnotherProcess(t *testing.T) {
 	}
 }
 
-// TestServiceOfAWayBackFromNoWeight checks a rollback to a commit whose step keeps no stable pod. After a step of weight 0, the Service
-// selects only stable pods. After a step of weight 100, the Service must not select only stable pods.
+// TestServiceOfAWayBackFromNoWeight checks a rollback to a commit whose first step has weight 100. If the release was at a step of weight
+// 0, the Service selects only stable pods. If the release was at weight 100, the Service must not select only stable pods.
 func TestServiceOfAWayBackFromNoWeight(t *testing.T) {
 	for name, steps := range map[string][]rollout.Step{
 		"AnotherList": {weight(0), weight(50), aPause}, "SameList": {weight(100), aPause},

@@ -13,9 +13,9 @@ import (
 	"gitrollout.dev/gitrollout/strategies/workloads"
 )
 
-// TestTheShareIsWhatTheStepAsksFor scales workloads at a step by Git and by an autoscaler, also from and to zero. It also changes the
-// Deployment's update strategy manually and the steps in Git. Within three seconds, the pods must match tableOf for the current replicas.
-// Replay a failure with -seed N.
+// TestTheShareIsWhatTheStepAsksFor changes the replicas during a step, in Git and by an autoscaler, also from and to zero. It also changes
+// the update strategy manually, and the steps in Git. Within three seconds, the pods must match tableOf for the current replicas. Replay a
+// failure with -seed N.
 func TestTheShareIsWhatTheStepAsksFor(t *testing.T) {
 	seeds := 400
 	if testing.Short() {
@@ -112,7 +112,7 @@ func (s *sim) meddle() {
 				o = o.Copy()
 				o.Set(int64(d.Replicas), "spec", "replicas")
 				o.Set(map[string]any{"maxSurge": "25%", "maxUnavailable": "25%"}, "spec", "strategy", "rollingUpdate")
-				if s.rng.IntN(2) == 0 { // the manual change also makes ready new pods available
+				if s.rng.IntN(2) == 0 { // without minReadySeconds, ready pods are available at once
 					o.Set(int64(0), "spec", "minReadySeconds")
 				}
 				if err := s.kube.Apply(o); err != nil {
@@ -185,8 +185,8 @@ func text(spec rollout.Spec) string {
 		spec.Canary.DynamicStableScale)
 }
 
-// tableOf returns the documented counts for a weight. With a surge, the weight's share of n, rounded up, is new. All stable pods stay or,
-// with dynamicStableScale, only the rest of n. With in-place scaling, the counts are the same as in Argo Rollouts.
+// tableOf returns the documented counts for a weight. With a surge, the weight's share of n, rounded up, is new. All n stable pods stay,
+// but with dynamicStableScale only the rest of n stays. With in-place scaling, the counts are as in Argo Rollouts.
 func tableOf(spec rollout.Spec, weight, n int) plan.Counts {
 	up := func(share int) int { return (n*share + 99) / 100 }
 	c := plan.Counts{Canary: up(weight), Stable: n}

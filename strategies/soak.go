@@ -8,8 +8,8 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// withSoaked records evidence for later stages: an app was Healthy at its commit for its stage's soak time. Without a
-// new version, no release has waited for the pods, so the app must also be healthy for a minute.
+// withSoaked records evidence for later stages: an app was Healthy at its commit for its stage's soak time. A commit
+// without a new version has no release that waits for pods, so the app must also be healthy for a minute.
 func withSoaked(in, given Input, d Decision) Decision {
 	s, was, stage := &d.State, given.State, in.Stage
 	isWell := func(s rollout.State) bool { return s.Release == nil && s.Shown() == rollout.Healthy }

@@ -75,7 +75,7 @@ func TestSoaked(t *testing.T) {
 }
 
 // TestSoakedAfterARestart checks that a soak continues in a new process. For content without a version, the process first observes the pods
-// for a minute. The soak begins with the stage, and again when the app becomes Healthy again.
+// for a minute. If the app gets a stage or becomes Healthy again, the soak begins at this time.
 func TestSoakedAfterARestart(t *testing.T) {
 	const now = time.Hour
 	for name, tt := range map[string]struct {

@@ -142,8 +142,8 @@ func TestStatefulSetSurplus(t *testing.T) {
 	}
 }
 
-// TestStatefulSetIsStableWithItsBase checks that a release ends only when the controller uses the release's version for all created pods.
-// Otherwise the next release could run beside two other versions.
+// TestStatefulSetIsStableWithItsBase checks that a release ends only when the controller uses the release's version for all pods that it
+// creates. Otherwise the next release could run beside two other versions.
 func TestStatefulSetIsStableWithItsBase(t *testing.T) {
 	in, _ := setAt(t, 3, 3)
 	in.State.Phase, in.State.Progress[0].Step = rollout.Promoting, in.State.Progress[0].Of
@@ -218,8 +218,8 @@ func TestRetreatEvictsOfWhatIsStagedNow(t *testing.T) {
 }
 
 // TestStatefulSetTakenForAll checks a StatefulSet that had no pods. Kubernetes then uses the new version for all pods, whatever the
-// partition is. Unless a step asks for all pods, all pods first return to the stable version, with a message. Even with rebalance,
-// gitrollout deletes no pod.
+// partition is. If neither the current nor an earlier step asks for all pods, all pods first return to the stable version. A text explains
+// this. gitrollout deletes no pod, even with rebalance.
 func TestStatefulSetTakenForAll(t *testing.T) {
 	waits := []rollout.Step{weight(30), aPause}
 	const allNew = "10 of 10 new, 3 asked: "
@@ -279,8 +279,8 @@ const (
 	takenWhy  = "no step requests so many new pods: all pods return to the stable version first"
 )
 
-// TestStatefulSetTakesNoPodWhileAnotherIsMissing checks that gitrollout replaces no pod while another pod is not ready. With Parallel, the
-// controller itself replaces pods from the partition on, even if a lower pod is not ready.
+// TestStatefulSetTakesNoPodWhileAnotherIsMissing checks that gitrollout replaces no pod while another pod is not ready. With
+// podManagementPolicy Parallel, the controller itself replaces pods from the partition on, even if a lower pod is not ready.
 func TestStatefulSetTakesNoPodWhileAnotherIsMissing(t *testing.T) {
 	const none = -1
 	for name, tc := range map[string]struct {
@@ -365,8 +365,9 @@ func TestDeadlineOfTheNewVersionOnly(t *testing.T) {
 	}
 }
 
-// TestStatefulSetOfAThirdTemplate checks a manually set template. gitrollout undoes the template for pods from the partition on, which the
-// controller replaces. Pods below the partition become stable first. The third ControllerRevision has the release's hash.
+// TestStatefulSetOfAThirdTemplate checks a manually set template. gitrollout applies the release's template again, so the controller
+// replaces the pods from the partition on. If a pod below the partition has the manual template, gitrollout then applies the stable
+// template. The third ControllerRevision has the release's hash.
 func TestStatefulSetOfAThirdTemplate(t *testing.T) {
 	for name, tc := range map[string]struct {
 		by      map[int]bool // ordinals of the pods with the third template
@@ -607,7 +608,7 @@ func TestStatefulSetRoutes(t *testing.T) {
 	}
 }
 
-// TestOnePodHasNoRoutes checks that a StatefulSet's only pod moves with the promotion, without a wait for endpoints.
+// TestOnePodHasNoRoutes checks that the promotion replaces a StatefulSet's only pod, without a wait for endpoints.
 func TestOnePodHasNoRoutes(t *testing.T) {
 	spec := matchedSet(aPause)
 	for n, want := range map[int]bool{1: true, 2: false} {

@@ -10,9 +10,9 @@ import (
 	"gitrollout.dev/gitrollout/strategies/workloads"
 )
 
-// adopt applies a commit without a new version. If the commit changes steps, the release continues at the first changed
-// step or, if that is earlier, at its present step. If the commit changes the strategy or a routed Service, the release
-// is rolled back.
+// adopt applies a commit without a new version. If the commit changes steps, the release continues at its present step
+// or, if earlier, at the first changed step. If the commit changes the strategy or a routed Service, the release is
+// rolled back.
 func adopt(in Input) Decision {
 	if keeps, unshares := keepsOldList(in); keeps {
 		in.unshares = unshares
@@ -26,7 +26,7 @@ func adopt(in Input) Decision {
 	s.Progress = slices.Clone(s.Progress)
 	subject := fmt.Sprintf("%s follows %s during release %s", s.App, in.Head.Commit.Short(), s.Release.Hash)
 	raises := false
-	for _, m := range stagedIn(in) { // omits workloads that left Git, which the promotion removes
+	for _, m := range stagedIn(in) { // workloads that left Git are absent: the promotion removes them
 		c := changeOf(m, in)
 		switch {
 		case c.restarts == "" || s.Stable == nil:
@@ -99,9 +99,9 @@ func changeOf(m workloads.Staged, in Input) change {
 	return c
 }
 
-// keepsOldList reports whether a release keeps the source's steps. After a move of all users, it keeps these if the
-// head's steps lack a switch, because users would return to all pods. If the head changes an experiment, requests to
-// the experiment end first (unshares).
+// keepsOldList reports whether a release keeps the source's steps. This is so if all users have moved and the head's
+// steps lack a switch, because the users' Service would select all pods again. It is also so until requests to a
+// changed experiment have ended (unshares).
 func keepsOldList(in Input) (keeps, unshares bool) {
 	s, source := in.State, in.Source
 	if source == nil || source.Digest == in.Head.Render.Digest || s.Phase == rollout.Aborting ||
@@ -134,8 +134,8 @@ func (c change) spends(in Input, m workloads.Staged) bool {
 	return last != was || found != knew
 }
 
-// resumed returns where a workload continues after a change of plan. A changed stage begins anew. Users of the new
-// version do not return to stable. A verified or promoted release gets no new steps.
+// resumed returns where a workload continues after a change of plan. A changed stage begins anew. Once all users have
+// moved, they do not return to stable. A verified or promoted release gets no new steps.
 func resumed(m workloads.Staged, in Input, c change) rollout.Progress {
 	step := min(m.Step, c.same)
 	switch {
@@ -157,7 +157,7 @@ func resumed(m workloads.Staged, in Input, c change) rollout.Progress {
 		next.Entered, next.Opened, next.Available = m.Entered, m.Opened, m.Available
 	}
 	if next.Routed = m.Routed; m.Routed != nil && m.Routed.Step >= c.same {
-		// The new step's matches apply, and the routed weight stays until its next change.
+		// The new step's matches apply at once, but the routed weight changes later.
 		next.Routed = &rollout.Routing{Step: next.Step, Weight: m.Routed.Weight, At: m.Routed.At}
 		if c.old == nil || m.Routed.Shares || !c.old.RoutedAt(m.Routed.Step).RoutesAs(m.RoutedAt(next.Step)) {
 			next.Routed.At = rollout.Second(in.Now) // old matches apply until proxies know the change

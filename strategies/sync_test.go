@@ -18,7 +18,7 @@ var noon = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 
 var aPause = rollout.Step{Pause: &rollout.Pause{}}
 
-// TestResumed checks where a release continues after a change of steps: at the first changed step, or at its present step if that is
+// TestResumed checks where a release continues after a change of steps: at the first changed step or at its present step, whichever is
 // earlier. Users on the new version stay on this version.
 func TestResumed(t *testing.T) {
 	const gate = -1
@@ -165,8 +165,8 @@ func TestGatesOfAFullPromotion(t *testing.T) {
 	compare.CheckNamed(t, "those that a promotion of everything does not open", []string{"hold", "healed", "window"}, names(fullGates))
 }
 
-// TestGatesAskInOrder checks lists of open and shut gates. The first shut gate decides. If all gates are open, the verdict names the first
-// promoter.
+// TestGatesAskInOrder checks lists of open and shut gates. The first shut gate decides. If all gates are open, the verdict names the user
+// who opened one.
 func TestGatesAskInOrder(t *testing.T) {
 	shut := func(name string) gate {
 		return gate{name, func(Input, workloads.Staged) verdict { return verdict{text: name} }}

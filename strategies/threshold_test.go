@@ -58,7 +58,7 @@ func TestEnough(t *testing.T) {
 	}
 }
 
-// TestThreshold checks that a step is done with enough pods, and that the release then completes as without a threshold.
+// TestThreshold checks that a step is completed once enough new pods are available and the surplus old pods are removed.
 func TestThreshold(t *testing.T) {
 	h := twoVersions(func(s *rollout.Spec) {
 		s.Canary.Steps[0] = weight(50)

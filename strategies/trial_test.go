@@ -9,7 +9,7 @@ import (
 	"gitrollout.dev/gitrollout/strategies"
 )
 
-// TestTrial checks that a trial measures when a release would, and judges all its comparisons together.
+// TestTrial checks that a trial measures and judges as the analysis of a release does.
 func TestTrial(t *testing.T) {
 	began := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 	query := map[string]any{"query": "errors[{{elapsed}}s]"}

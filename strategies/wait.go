@@ -45,9 +45,8 @@ func waitForPods(in Input, m workloads.Staged) verdict {
 	return verdict{done: true}
 }
 
-// enough returns how many of a step's pods must be available: all or, with replicaProgressThreshold, at least one. At a
-// step with all N pods, at most maxUnavailable may be missing. At other steps, the weight's share of N - maxUnavailable
-// must be available.
+// enough returns how many of a step's pods must be available: all without replicaProgressThreshold. Otherwise, it is
+// the maximum of the threshold, 1 and the weight's share of N-maxUnavailable. A step with N pods counts as weight 100.
 func enough(m workloads.Staged, pods int) int {
 	if m.Spec.Canary == nil || m.Spec.Canary.ReplicaProgressThreshold == nil {
 		return pods
@@ -137,17 +136,17 @@ func waitForTime(w plan.TimerWait, in Input, m workloads.Staged) verdict {
 		return verdict{text: withProblem("a pod of the new version to serve", m.Problem())}
 	}
 	if m.Fresh.Ready() > 0 && m.Want().Canary > 0 {
-		if anew := m.Fresh.ReadySince[0].Add(w.Duration); anew.After(due) { // no pod was ready for the whole pause
+		if anew := m.Fresh.ReadySince[0].Add(w.Duration); anew.After(due) { // no pod has been ready for the whole pause
 			due = rollout.Soonest(anew, due.Add(w.Duration)) // at most twice the duration
 		}
 	}
 	return waitUntil(in, m, due)
 }
 
-// recordedSoon is the longest push after which a timed pause keeps its start.
+// recordedSoon is the longest duration of a push that does not delay a timed pause.
 const recordedSoon = 5 * time.Second
 
-// sinceHanded returns the next stage's start: now, or the earlier start in a decision whose push has not finished.
+// sinceHanded returns the next stage's start: now, or an earlier start that is still being pushed.
 func (in Input) sinceHanded(p *plan.Compiled, next rollout.Progress) time.Time {
 	s, _ := p.At(next.Step)
 	w, timed := s.Wait.(plan.TimerWait)
@@ -183,7 +182,7 @@ func waitUntil(in Input, m workloads.Staged, due time.Time) verdict {
 	return verdict{paused: true, due: due, text: fmt.Sprintf("%s, until %s", text, due.Format(time.RFC3339))}
 }
 
-// waitForAnalysis ignores inconclusive runs (see gateInconclusive).
+// waitForAnalysis does not wait after inconclusive runs, because gateInconclusive does.
 func waitForAnalysis(w plan.AnalysisWait, in Input, m workloads.Staged) verdict {
 	if in.State.Release.Fast {
 		return verdict{done: true}
@@ -206,7 +205,7 @@ func waitForAnalysis(w plan.AnalysisWait, in Input, m workloads.Staged) verdict 
 	return verdict{text: fmt.Sprintf("analysis %s: %s", name, inWords(run))}
 }
 
-// withoutPods waits for a new pod. If no step so far starts one, the wait cannot end.
+// withoutPods waits for a new pod. If no earlier step starts one, the wait cannot end.
 func withoutPods(m workloads.Staged, who string) verdict {
 	v := verdict{text: who + ": a pod of the new version"}
 	if m.Want().Canary == 0 && m.N > 0 {

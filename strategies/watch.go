@@ -12,8 +12,8 @@ import (
 
 const watchRun = "/watch"
 
-// watchedIn returns the release that a watch may follow: stable, even while old pods are kept. It is nil during a later
-// release or a rollback.
+// watchedIn returns the release that a watch may follow: the stable release, even while old pods stay. It returns nil
+// during a later release or a rollback.
 func watchedIn(s rollout.State) *rollout.Release {
 	switch s = workloads.Reopened(s); {
 	case s.Phase == rollout.Aborting:
@@ -58,7 +58,8 @@ func watchRuns(in Input) (runs []runOf) {
 	return runs
 }
 
-// withWatch begins and ends watches. A release of a verified version has no watch, as the version before may be worse.
+// withWatch begins and ends watches. A release of a verified version has no watch, because the previous version may be
+// worse.
 func withWatch(in, _ Input, d Decision) Decision {
 	s, was, release := &d.State, in.State, watchedIn(d.State)
 	switch {

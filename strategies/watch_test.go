@@ -10,8 +10,8 @@ import (
 	"gitrollout.dev/gitrollout/strategies/cohort"
 )
 
-// TestWatchMeasures checks the measurements of a watch: the new version is measured now, and the former version, which has no pods, at the
-// time when the release began. A good measurement writes nothing. The end of the watch writes only the record, not the workload.
+// TestWatchMeasures checks the measurements of a watch. The new version is measured now. The former version has no pods, so it is measured
+// at the time when the release began. A good measurement writes nothing. The end of the watch changes only the record.
 func TestWatchMeasures(t *testing.T) {
 	s := scriptOf(t, "replicas: 3\nwatch: {metrics: [errors], for: 1h}")
 	s.serials = true

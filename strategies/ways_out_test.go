@@ -42,7 +42,7 @@ func TestFullPromotionWhilePaused(t *testing.T) {
 }
 
 // TestNobodyOvertakesWithWhatWasRejected checks that a full promotion of another version ends a rollback, and that a full promotion of the
-// rejected version does not end it.
+// rejected version does not end the rollback.
 func TestNobodyOvertakesWithWhatWasRejected(t *testing.T) {
 	h, in := atStep(nil, 1)
 	in.Promotion = &rollout.Promotion{Release: in.State.Release.Hash, Decision: rollout.Abort, Digest: "1"}
@@ -58,8 +58,8 @@ func TestNobodyOvertakesWithWhatWasRejected(t *testing.T) {
 	checkPhase(t, "promoted by the file of a try that is over", in, rollout.Aborting)
 }
 
-// TestWhatHasBegunIsFinished checks that the first stage after the decision to promote ignores windows. The last stage before the decision
-// waits until a window opens.
+// TestWhatHasBegunIsFinished checks that a blue-green release ignores windows from its promotion step on. The previous step waits until a
+// window opens.
 func TestWhatHasBegunIsFinished(t *testing.T) {
 	_, in := atStep(func(s *rollout.Spec) {
 		s.Scaling, s.Canary, s.BlueGreen = rollout.Surge, nil, &rollout.BlueGreen{ActiveService: "web"}

@@ -26,7 +26,7 @@ type source struct {
 	config    int                // the content of a ConfigMap, which is not part of a pod template
 	broken    bool               // the commit cannot be rendered
 	promotion *rollout.Promotion // the promotion file
-	hooks     []rollout.Object   // Jobs around releases, with their objects
+	hooks     []rollout.Object   // hook Jobs, and other objects that they need
 }
 
 // staged is one Deployment and, unless plain is true, its Rollout document.
@@ -268,7 +268,7 @@ type loop struct {
 	settled bool                  // the cluster accepted all objects in the last pass
 	runs    []rollout.AnalysisRun // in memory: State.Analyses with later measurements
 	health  strategies.Health     // in memory
-	routing string                // in memory: the value of Routing that was first applied at applyAt
+	routing string                // in memory: the last value of strategies.Routing, applied since applyAt
 	applyAt time.Time
 	watches bool // the process watches routes and knows since when they are applied
 	noisy   bool

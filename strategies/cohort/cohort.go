@@ -26,9 +26,9 @@ type Member struct {
 	Entered  time.Time // when the app took its commit
 	Doing    string    // a verb for users, such as "is Progressing"
 	Rejected []string  // files of Unproven whose content at the head was in a rejected version; sorted
-	Tried    []string  // files of Changed whose content at the head the app had before; sorted
+	Tried    []string  // files of Changed that the app had before as at the head; sorted
 	Stuck    bool      // the app is unhealthy, or cannot start a release now; other apps come first
-	Apart    bool      // the app counts for no file, such as in a first deployment
+	Apart    bool      // the app neither waits nor counts, such as in a first deployment
 	Gone     bool      // the app left Git: it still runs, but never enters
 	Same     bool      // no object differs at the head, so the app does not wait for Changed
 	key      string    // sorts waiting apps
@@ -139,8 +139,8 @@ func (f *shared) sort() {
 	})
 }
 
-// rank puts apps first that had the change before, and stuck apps last. It then sorts by tier, and by a digest of a
-// file's content and the app's name. A rank also counts all apps that already have the file.
+// rank sorts the waiting apps: first those that had the change before, last the stuck apps. It breaks ties by tier,
+// then by a digest of content and app name. A file's ranks begin after the apps that already have the file.
 func (c *Change) rank(w World, waiting map[string]*Member) {
 	first := c.Files()[0]
 	salt := first + " " + w.ID(first) + " "
@@ -169,7 +169,7 @@ func (c *Change) rank(w World, waiting map[string]*Member) {
 
 // Entry says whether an app may take a shared change.
 type Entry struct {
-	rollout.Place // place in a change of a file that the app waits for or, if Open, of any shared file
+	rollout.Place // place for the file that holds the app or, if Open, for the first file
 	Open          bool
 	Waits         string    // the condition, for users; "" if Open
 	Hold          string    // Waits without details that change, for the record
@@ -194,7 +194,7 @@ func (e Entry) Message() string {
 	return fmt.Sprintf("%s of %s by %s waits for %s", what, e.Commit.Short(), e.Commit.Author, e.Hold)
 }
 
-// Differs reports whether an app with the entry o must decide again. Otherwise, the app decides again at o.Due.
+// Differs reports whether an app must decide again after entry o became e. Otherwise, the app waits until o.Due.
 func (e Entry) Differs(o Entry) bool {
 	isSooner := !e.Due.IsZero() && (o.Due.IsZero() || e.Due.Before(o.Due))
 	return e.Open != o.Open || e.Asks != o.Asks || e.Hold != o.Hold || isSooner
@@ -208,8 +208,8 @@ func (c *Change) Apps() []string {
 	return rollout.Mapped(c.order, func(m *Member) string { return m.App })
 }
 
-// Entry says whether an app may take the change at a time. All shared files of the app must permit that. Of the apps
-// that may not take the change, the first asks a user.
+// Entry says whether an app may take the change at a time. Each of the app's shared files must permit the change. Only
+// the first waiting app asks a user.
 func (c *Change) Entry(app string, now time.Time) Entry {
 	e := c.entry(app, now)
 	if e.Asks {

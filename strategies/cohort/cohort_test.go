@@ -22,7 +22,7 @@ var settings = rollout.SharedChanges{Over: 10,
 
 const base = "base/sidecar.yaml"
 
-// fake has the members of each file.
+// fake is a cohort.World with the given members.
 type fake struct {
 	cohort.Index
 	members map[string]cohort.Member
@@ -33,7 +33,7 @@ func (f *fake) ID(file string) string { return "1" + file }
 
 func (f *fake) Member(app string) (cohort.Member, error) { return f.members[app], f.err }
 
-// world returns n apps that read the base. None has the change.
+// world returns n apps that read the shared file base. No app has the head's change of base yet.
 func world(n int) *fake {
 	f := &fake{members: map[string]cohort.Member{}}
 	for i := range n {
@@ -90,8 +90,8 @@ func (f *fake) open(t testing.TB, now time.Time) (apps []string) {
 	return apps
 }
 
-// TestCohorts checks the cohorts of 30 apps: one app, then three, then all. Each cohort opens when the apps before are healthy and have
-// soaked.
+// TestCohorts checks the cohorts of 30 apps: one app, then three, then all. Each cohort opens when the earlier cohorts' apps are healthy
+// and have soaked.
 func TestCohorts(t *testing.T) {
 	f, now, entered := world(30), noon, 0
 	for _, want := range []int{1, 2, 27, 0} {
@@ -166,7 +166,7 @@ func TestEntry(t *testing.T) {
 	}
 }
 
-// TestDiffers checks which new answers make a waiting app decide again. The app does so anyway when the former answer is due.
+// TestDiffers checks which new entries make a waiting app decide again before the former entry is due.
 func TestDiffers(t *testing.T) {
 	was := cohort.Entry{Hold: "cohort 2 of 3 (base/sidecar.yaml)", Due: noon}
 	for name, tt := range map[string]struct {
@@ -189,8 +189,7 @@ func TestDiffers(t *testing.T) {
 	compare.CheckNamed(t, "due for the first time", true, was.Differs(cohort.Entry{Hold: was.Hold}))
 }
 
-// TestOrder checks the order of waiting apps: an app that had the change, then tiers, then another order for another content. A stuck app
-// is last.
+// TestOrder checks the order of waiting apps: first an app that had the change before, then the other apps by tier, last a stuck app.
 func TestOrder(t *testing.T) {
 	f := world(30)
 	was := f.find(t, "app000").Apps()
@@ -227,7 +226,7 @@ func TestUnshared(t *testing.T) {
 	}
 }
 
-// TestManyFiles checks that files with common waiting apps are one change, and that an app needs all of its files.
+// TestManyFiles checks that files with common waiting apps form one change, and that an app enters only if each of its files permits it.
 func TestManyFiles(t *testing.T) {
 	f := world(40)
 	for i := range 20 { // these apps also read another base, which also changes
@@ -264,7 +263,7 @@ func TestManyFiles(t *testing.T) {
 	}
 }
 
-// walk lets random events happen to apps that share a bad change, and returns the most apps that had the change. An app with the change
+// walk lets random events happen to apps that share a bad change, and returns how many apps ever had the change. An app with the change
 // never becomes healthy. The function mutate changes each member before a decision.
 func walk(t *testing.T, seed uint64, mutate func(*cohort.Member)) (most int) {
 	t.Helper()
@@ -308,8 +307,8 @@ func walk(t *testing.T, seed uint64, mutate func(*cohort.Member)) (most int) {
 	return len(ran)
 }
 
-// TestBadChangeStays checks that at most the first cohort has a bad change, whatever happens. The test notices a mutation that counts an
-// app with another content as healthy.
+// TestBadChangeStays checks that at most one app, the first cohort, gets a bad change. The test notices a mutation that counts every app
+// with the change as healthy.
 func TestBadChangeStays(t *testing.T) {
 	for seed := range uint64(150) {
 		if most := walk(t, seed, func(*cohort.Member) {}); most > 1 {

@@ -1,4 +1,4 @@
 package fleet
 
-// Ranked returns the stage's clusters by rank, and this cluster's index. Tests need all, because the text of a wait names only one cluster.
+// Ranked returns the stage's clusters by rank, and this cluster's index.
 func (p Place) Ranked() ([]string, int) { return p.ranked() }

@@ -1,5 +1,5 @@
-// Package fleet decides which commit an app follows in a cluster of a stage. Each decision follows from Git and from
-// the records of all clusters, so no progress is stored and no clocks are compared.
+// Package fleet decides which commit an app follows in a cluster of a stage. It decides from Git and all clusters'
+// state branches alone, so no progress is stored and no clocks are compared.
 package fleet
 
 import (
@@ -28,9 +28,9 @@ func (i Inputs) Same(o Inputs) bool {
 type World interface {
 	// Candidates returns the commits after the app's commit that changed the app's inputs, newest first.
 	Candidates() ([]string, error)
-	// Record returns the app's record in another cluster, or why the record does not count.
+	// Record returns the app's recorded state in another cluster, or why this state is unusable.
 	Record(cluster string) (s rollout.State, problem string, err error)
-	// Inputs identifies an app's content at a commit. Content that cannot be built equals nothing else.
+	// Inputs identifies an app's content at a commit. Content that cannot be built never equals other content.
 	Inputs(cluster, commit string) (Inputs, error)
 	// Lists reports whether a cluster may have the app at the users' branch's head.
 	Lists(cluster string) bool
@@ -43,20 +43,19 @@ type Place struct {
 	Approved     string // a commit whose change may enter a stage with approvals, or ""
 }
 
-// Choice is the commit that an app may follow or, if Waits is set, for which the app waits.
+// Choice is a commit that an app may follow. If Waits is set, the app must wait.
 type Choice struct {
 	Commit string
-	Waits  string // for users; "" if the app may follow
+	Waits  string // for users, or ""
 	Hold   string // Waits without details that change, for the record
 	Note   string // for users, or ""
-	// Proposes lists the clusters for which to propose an approval. It is set if only an approval is missing, and no
-	// other cluster proposes the approval. It omits the stage's clusters before this cluster, which may have newer
-	// approvals.
+	// Proposes lists the clusters for which to propose a missing approval, from this cluster on. Earlier clusters of
+	// the stage may have newer approvals. Proposes is nil if another cluster proposes.
 	Proposes []string
 }
 
-// Choose returns the newest eligible commit, or the newest commit with the reason for its wait if no commit is
-// eligible. A commit that lacks only an approval counts as eligible, unless an older commit has the approval.
+// Choose returns the newest eligible commit. If none is eligible, it returns the newest commit and why this commit
+// waits. A commit that lacks only an approval counts as eligible, unless an older commit has the approval.
 func (p Place) Choose(w World, s rollout.State, now time.Time) (best Choice, err error) {
 	all, err := w.Candidates()
 	if err != nil || len(all) == 0 {
@@ -83,7 +82,7 @@ func (p Place) Choose(w World, s rollout.State, now time.Time) (best Choice, err
 			c.Waits = fmt.Sprintf("an approval for stage %s: gitrollout promote %s --through %s", stage.Name, p.App,
 				rollout.ThroughEntry)
 			c.Proposes, err = p.rest(w, commit, now)
-			if c.Hold = c.Waits; c.Proposes == nil { // the record changes when the cluster's turn to propose comes
+			if c.Hold = c.Waits; c.Proposes == nil { // the record changes when this cluster may propose
 				c.Hold = "an approval for stage " + stage.Name + ", which a cluster before proposes"
 			}
 		}
@@ -115,7 +114,8 @@ func (p Place) stage(offset int) *rollout.Stage {
 	return &p.Fleet.Stages[p.Fleet.StageOf(p.Cluster)+offset]
 }
 
-// HasRun reports whether a cluster has proven or rejected an app's inputs of a commit. Such a commit never waits.
+// HasRun reports whether a cluster has proven or rejected an app's inputs of a commit. Such a commit waits for no stage
+// or approval.
 func HasRun(w World, cluster string, s rollout.State, commit string) (bool, error) {
 	ran := append(rejectedAt(s), soakedAt(s)...)
 	if s.Stable != nil {
@@ -146,8 +146,8 @@ func Soaks(s rollout.State, soak time.Duration, now time.Time) string {
 	return "soaks until " + until.UTC().Format(layout+" UTC")
 }
 
-// check returns whether the stage before proves a commit, and whether maxUpdate permits the commit now. Another commit
-// with the same inputs in this cluster may have the evidence.
+// check returns a Choice that waits if the previous stage has not proven the commit, or if maxUpdate does not permit
+// it. Proof of another commit counts if this cluster's inputs are the same.
 func (p Place) check(w World, commit string, now time.Time) (c Choice, err error) {
 	if p.Fleet.StageOf(p.Cluster) > 0 {
 		c, err = p.proven(w, commit, now)
@@ -191,8 +191,8 @@ func (p Place) proven(w World, commit string, now time.Time) (c Choice, err erro
 	return c, err
 }
 
-// limit makes a change wait while too many clusters of the stage have the change under way. An old record only
-// lengthens the wait, because evidence stays.
+// limit makes a change wait while too many clusters of the stage have the change under way. An outdated record only
+// lengthens the wait, because proven commits stay proven.
 func (p Place) limit(w World, c *Choice, now time.Time) error {
 	stage := p.stage(0)
 	all, before := p.ranked()
@@ -207,7 +207,7 @@ func (p Place) limit(w World, c *Choice, now time.Time) error {
 	return err
 }
 
-// done counts the clusters that are done with a commit or lack the app.
+// done counts the clusters that have proven a commit or lack the app.
 func (p Place) done(w World, clusters []string, commit string, now time.Time) (
 	n int, first proof, at string, err error,
 ) {

@@ -16,7 +16,7 @@ import (
 
 var noon = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 
-// world has an app's inputs and records in each cluster. The inputs of the commit "c3" are 3, unless a cluster has others.
+// world has an app's inputs and records in each cluster. By default, the inputs of the commit "c3" are "fc3" and "oc3".
 type world struct {
 	line     []string // candidates, newest first
 	records  map[string]rollout.State
@@ -24,7 +24,7 @@ type world struct {
 	inputs   map[string]fleet.Inputs // by cluster and commit, as in "dev c3"
 	gone     []string                // clusters that do not list the app any more
 	unknown  error
-	unread   bool     // inputs without an entry in inputs are not known yet
+	unread   bool     // the default inputs are not known yet
 	looked   []string // clusters whose record was read
 	asked    []string // as in "dev c3"
 }
@@ -48,7 +48,7 @@ func (w *world) Inputs(cluster, commit string) (fleet.Inputs, error) {
 
 func (w *world) Lists(cluster string) bool { return !slices.Contains(w.gone, cluster) }
 
-// at returns a healthy record at a commit, with evidence about other commits.
+// at returns the record of a healthy app at a commit. The commits in soaked have soaked.
 func at(commit string, soaked ...string) rollout.State {
 	s := rollout.State{Phase: rollout.Healthy, Source: commit, Stable: &rollout.Release{Commit: commit, Since: noon.Add(-20 * time.Minute)},
 		SoaksSince: noon.Add(-20 * time.Minute)}
@@ -239,8 +239,8 @@ func TestFirstStage(t *testing.T) {
 	}
 }
 
-// TestAsksAboutAllClusters checks that a decision asks for the inputs in all clusters whose evidence counts, before the first answer is
-// known: in the stage before, and in the clusters of the same stage that take changes first.
+// TestAsksAboutAllClusters checks that a decision asks for the inputs of several clusters at once. It asks first about the previous stage,
+// then about clusters of the same stage with lower ranks.
 func TestAsksAboutAllClusters(t *testing.T) {
 	w := &world{line: []string{"c4"}, unread: true}
 	p := fleet.Place{Fleet: stagesOf(rollout.Stage{MaxUpdate: rollout.Amount{Value: 1}}), App: "shop"}
@@ -261,10 +261,10 @@ func TestAsksAboutAllClusters(t *testing.T) {
 	compare.Check(t, 3, most)
 }
 
-// TestMaxUpdate checks that the clusters of a stage begin in the order of their ranks, each when enough lower ranks are done. A cluster
-// without the app, and a cluster with the same inputs, are done.
+// TestMaxUpdate checks that the clusters of a stage begin in the order of their ranks, each when enough clusters with lower ranks are done.
+// A cluster without the app or with unchanged inputs is done.
 func TestMaxUpdate(t *testing.T) {
-	for most, want := range map[rollout.Amount][]int{ // the clusters that may begin when 0, 1, 2 and 3 lower ranks are done
+	for most, want := range map[rollout.Amount][]int{ // how many clusters may begin when 0, 1, 2 and 3 lower ranks are done
 		{Value: 25, Percent: true}:  {1, 2, 3, 4},
 		{Value: 50, Percent: true}:  {2, 3, 4, 4},
 		{Value: 1}:                  {1, 2, 3, 4},
@@ -308,8 +308,8 @@ func TestMaxUpdate(t *testing.T) {
 	}
 }
 
-// TestPush checks, with pushes every 5 minutes and soaks of 20 minutes, that no cluster takes a commit before the stage before has soaked,
-// and that maxUpdate holds. Each stage gets a new version at least every 50 minutes. Clusters read old records.
+// TestPush pushes every 5 minutes, with soaks of 20 minutes, and clusters read old records. No cluster takes a commit before the previous
+// stage has soaked this commit, and maxUpdate holds. Each stage gets a new version at least every 50 minutes.
 func TestPush(t *testing.T) {
 	for seed := range uint64(50) {
 		push(t, seed)
@@ -382,8 +382,8 @@ func push(t *testing.T, seed uint64) {
 	}
 }
 
-// TestProposes checks that the cluster with the lowest rank proposes an approval, and the next cluster if the change does not concern the
-// first.
+// TestProposes checks that the cluster with the lowest rank proposes an approval. If the change does not concern this cluster, the next
+// cluster proposes.
 func TestProposes(t *testing.T) {
 	f := stagesOf(rollout.Stage{Approve: rollout.ApproveMerge})
 	w := &world{line: []string{"c3"}, inputs: map[string]fleet.Inputs{},

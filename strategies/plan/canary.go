@@ -76,7 +76,7 @@ func canaryStages(spec rollout.Spec) []Stage {
 		if c.Traffic != nil && s.Counts(100).Canary == 0 {
 			s.Weight, s.Routes = 0, nil // no canary pod can get requests, so a later step applies the weight
 		}
-		if step.Headers != nil && (s.Weight > 0 || len(s.Routes) > 0) { // otherwise no request has the headers
+		if step.Headers != nil && (s.Weight > 0 || len(s.Routes) > 0) { // only requests to the new version get headers
 			s.Headers, s.Text = step.Headers, s.Text+", headers "+strings.Join(step.Headers.Names(), ", ")
 		}
 		stages = append(stages, s)
@@ -214,9 +214,9 @@ func canaryCounts(spec rollout.Spec, weight int, scale *rollout.CanaryScale, mat
 	}
 }
 
-// inPlace returns counts that the controller can keep. A Deployment's maxUnavailable is a percentage, because an
-// integer would remove too many pods when an autoscaler halves n. So more stable pods may stay: 53 % of 147 removes 77
-// pods, and no percentage removes 78. Other kinds keep one stable pod unless all become new.
+// inPlace returns the closest counts that the controller can keep. A Deployment's maxUnavailable is a percentage,
+// because an integer would remove too many pods when an autoscaler halves n. Rounding may keep more stable pods: 53 %
+// of 147 removes 77 pods, and no percentage removes 78. Other kinds keep one stable pod, unless all is true.
 func inPlace(spec rollout.Spec, c Counts, n int, all bool) Counts {
 	switch kind := spec.Workload.Ref().Kind; {
 	case spec.Partition == nil && kind == rollout.WorkloadKinds[0].Kind:
@@ -230,7 +230,8 @@ func inPlace(spec rollout.Spec, c Counts, n int, all bool) Counts {
 	}
 }
 
-// batch returns the counts of setCanaryScale in place. Shares are rounded up. Below weight 100, one stable pod stays.
+// batch returns the counts of setCanaryScale with in-place scaling. Shares are rounded up. Unless the weight is 100,
+// one stable pod stays.
 func batch(n int, scale rollout.CanaryScale, surge bool) (c Counts, all bool) {
 	if scale.Replicas != nil {
 		c.Canary = min(*scale.Replicas, n)
@@ -269,7 +270,7 @@ func ceilShare(n, weight, full int) int { return (n*weight + full - 1) / full }
 
 // Approximate splits n pods, or n+1 with a surge, as close to the weight as possible, like Argo Rollouts'
 // CalculateReplicaCountsForBasicCanary. If no split fits, as for 5 pods at 90 %, it returns n-1 canary pods. Argo
-// Rollouts returns none.
+// Rollouts returns 0.
 func Approximate(n, weight int, surge bool) Counts {
 	if n == 0 {
 		return Counts{}

@@ -72,13 +72,13 @@ type Routing struct {
 	dynamic bool // dynamicStableScale: stable pods decrease with their traffic
 }
 
-// Stage is one entry of a plan. It applies until the next stage.
+// Stage is one entry of a plan.
 type Stage struct {
 	Name     string // the user's name, or ""
 	Text     string // for output and subjects, such as "setWeight 20"
 	Weight   int    // the new version's weight, out of Compiled.Full
 	Routes   []rollout.ManagedRoute
-	Headers  *rollout.HeaderModifier // changes of requests to the new version, or nil
+	Headers  *rollout.HeaderModifier // header changes of requests to the new version, or nil
 	Counts   func(n int) Counts
 	Scaled   bool // counts come from setCanaryScale, not from the weight
 	Wait     Wait
@@ -228,8 +228,8 @@ func (p *Compiled) Full() int {
 // IsDynamic reports whether stable pods decrease with their traffic (dynamicStableScale).
 func (p *Compiled) IsDynamic() bool { return p.Routing != nil && p.Routing.dynamic }
 
-// SharesPods reports whether routers send only matched requests to the new version. This is so in place, because the
-// remaining stable pods could not serve a share by weight.
+// SharesPods reports whether routers send only matched requests to the new version. This is so with in-place scaling,
+// because the remaining stable pods could not serve a fixed share.
 func (p *Compiled) SharesPods() bool { return p.Routing != nil && p.Spec.Scaling == rollout.InPlace }
 
 // RoutedWeight returns the weight that routers apply: 0 if they send only matched requests.
@@ -253,8 +253,8 @@ func MinReady(spec rollout.Spec) time.Duration {
 	return time.Duration(spec.MinReadySeconds) * time.Second
 }
 
-// MovedAt returns the index of the first stage after the move of all users and the end of analyses, at most
-// len(Stages). It returns false if users move only with pods.
+// MovedAt returns the index of the first stage after all users have moved and all analyses have ended, or len(Stages).
+// It returns false if users only move as pods are replaced.
 func (p *Compiled) MovedAt() (int, bool) {
 	n := len(p.Stages)
 	if n > 0 && p.Stages[n-1].keeps {
@@ -290,8 +290,8 @@ func (s Stage) RoutesAs(o Stage) bool {
 // Swaps reports whether a release swaps the roles of both Services.
 func (p *Compiled) Swaps() bool { return p.pingPong && len(p.Stages) > 0 }
 
-// LeftServices returns the Services of known and of the old plan that have no role in this plan. Without a router, it
-// includes the users' former Service, even if that Service is now the new version's.
+// LeftServices returns the Services in known and in the old plan that have no role in this plan. Without a router, a
+// former main Service counts even if this plan uses it as side.
 func (p *Compiled) LeftServices(s rollout.State, known []string, old *Compiled) []string {
 	if old == nil {
 		return known

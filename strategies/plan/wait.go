@@ -88,7 +88,7 @@ func (w AnalysisWait) Traits() traits {
 // ExperimentWait waits for the experiment's pods, duration and required analyses, or a promotion.
 type ExperimentWait struct{ *rollout.Experiment }
 
-// Digests keep the first field names of experiments, although documents have other names now.
+// Digests need the original field names of experiments. Documents have other names now.
 type (
 	experimentMark struct {
 		Templates               []templateMark

@@ -93,8 +93,8 @@ var sharedRows = slices.Concat([]pinRow{
 	{at: []trafficPhase{shared}, main: allPods, side: freshPin},
 }, routedRows)
 
-// Pins returns the label that each Service of a workload in a release selects. A zero label means all pods, or no
-// ReplicaSet.
+// Pins returns the label that each Service of a workload in a release selects. A zero label means all pods. A version
+// without a ReplicaSet has a zero label.
 func Pins(s rollout.State, v workloads.View) map[rollout.Ref]rollout.Pin {
 	pins := map[rollout.Ref]rollout.Pin{}
 	if s.Stable == nil {
@@ -138,7 +138,8 @@ type pinning struct {
 // Pinned returns the labels that a workload's two Services select.
 func Pinned(of workloads.Staged, s rollout.State, v workloads.View) (main, side rollout.Pin) {
 	m := pinning{of, s, v}
-	// A manual image change creates a second ReplicaSet of the new version. It is used if the first has no ready pods.
+	// A manual image change creates a second ReplicaSet of the new version. Services select its pods if the first has
+	// no ready pods.
 	isOwn := func(r rollout.Revision) bool { return r.Hash == m.Fresh.Hash && r.Ready() > 0 }
 	if i := slices.IndexFunc(m.Live.Revisions, isOwn); i >= 0 && m.Fresh.Hash != "" && m.Fresh.Ready() == 0 {
 		m.Fresh = m.Live.Revisions[i]
@@ -175,7 +176,8 @@ func (m pinning) phase() trafficPhase {
 
 func (m pinning) isShared() bool { return m.SharesPods() && m.Stage().Weight > 0 }
 
-// freshReadiness returns the new version's readiness. At a step, one ready pod is enough if the step sends it requests.
+// freshReadiness returns the new version's readiness. At a step that sends requests to new pods, one ready pod is
+// enough.
 func (m pinning) freshReadiness(at trafficPhase) readiness {
 	going := m.Live.Hash == m.Stable.Hash && !m.Live.Synced // the controller has yet to see the stable template
 	idle := m.Fresh.Desired == 0 || m.IsTakenForAll() || going || m.Want().Canary == 0 && !m.StillRouted(m.view)
@@ -225,14 +227,13 @@ func (m pinning) draining() bool {
 	return (promoted || m.Want().Stable == 0) && (m.Live.Hash != m.state.StableHash(m.Workload) || !m.Live.Synced)
 }
 
-// isUntouched reports whether the new version had weight 0 at a step of a list that differs from the stable commit's
-// list.
+// isUntouched reports whether the new version had weight 0, at a step of another plan than the stable commit's.
 func (m pinning) isUntouched() bool {
 	return m.Plan != m.Digest() && m.Step < m.Of && m.Weight == 0 && (m.Live.Synced || m.Live.Hash == m.Stable.Hash)
 }
 
-// neededStable returns how many stable pods must be ready before a rollback sends them all requests. If the new version
-// had all requests, all must be ready, or all but one behind a shared Service. If no stable pod was removed, one is
+// neededStable returns how many stable pods must be ready before a rollback sends them all requests. All N must be
+// ready if the new version had all requests, or fewer with a shared Service or dynamicStableScale. Otherwise, one is
 // enough.
 func (m pinning) neededStable() int {
 	switch {

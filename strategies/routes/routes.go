@@ -17,7 +17,8 @@ import (
 //	advance   pods ready → known to the proxies → recorded → routed → known → old pods stop
 //	rollback  routed → known to the proxies → new pods stop
 //
-// Progress.Routed records the last routed weight, so that a restart neither changes the routes nor repeats a wait.
+// Progress.Routed records the last routed weight, so that a restart neither changes the routes nor waits for pods
+// again.
 
 // Overlay writes the routes into the routers' objects.
 func Overlay(s rollout.State, v workloads.View, objects []rollout.Object) ([]rollout.Object, error) {
@@ -101,8 +102,8 @@ func sharesOf(s rollout.State, m workloads.Staged, v workloads.View) map[string]
 	return shares
 }
 
-// Within returns the weight that ready new pods can serve, so that missing new pods do not raise the load of others. If
-// 4 of 5 new pods are ready beside all stable pods, weight 50 becomes 40/(40+50) = 44 of 100.
+// Within returns the weight that ready new pods can serve, so that missing new pods do not raise the other new pods'
+// load. If 4 of 5 new pods are ready beside all stable pods, weight 50 becomes 40/(40+50) = 44 of 100.
 func Within(weight, full int, want plan.Counts, canary, stable int) int {
 	if canary == 0 {
 		return 0

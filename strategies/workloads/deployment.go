@@ -32,8 +32,8 @@ func (f Limits) limit(o rollout.Object) {
 }
 
 // turn pauses the Deployment in a rollback while the stable ReplicaSet reports more available pods than replicas. The
-// controller's count of unavailable stable pods is then negative (NewRSUnavailablePodCount), so it could stop too many
-// new pods. The object's surge covers pods that start before the controller sees the pause.
+// controller's count of unavailable stable pods is then negative (NewRSUnavailablePodCount), so the controller could
+// stop too many new pods. The object's surge covers pods that start before the controller sees the pause.
 func (deployment) turn(m Staged, o rollout.Object) rollout.Object {
 	n := m.Live.Replicas
 	to := plan.Counts{Canary: n}
@@ -41,7 +41,7 @@ func (deployment) turn(m Staged, o rollout.Object) rollout.Object {
 		to = m.CountsAt(m.Step, n)
 	}
 	isReported := m.Stable.Available <= m.Stable.Desired || m.Stable.Desired >= n
-	shrinks := !m.Stable.Current && m.Stable.Desired > to.Stable // perhaps more than the cache shows
+	shrinks := !m.Stable.Current && m.Stable.Desired > to.Stable // the cache may show too few pods
 	switch {
 	case m.Stable.Hash == "" || rollout.In(o, "spec.strategy.type") == "Recreate":
 	case m.Stable.Current && !m.Live.Synced:
@@ -120,7 +120,7 @@ func (deployment) Limits(m Staged, want plan.Counts, v View) (Limits, bool) {
 	}
 	if isForward {
 		if m.Stable.Current && (!m.Live.Synced || m.Routed != nil && m.Routing != nil && !m.isSettled(v)) {
-			// The controller may have to start old pods first, or proxies may not know a smaller step's route.
+			// The controller may have to start old pods first, or proxies may not know the smaller step's route.
 			return Limits{asIs: true}, true
 		}
 		if m.IsDynamic() {
@@ -152,14 +152,13 @@ func (deployment) Limits(m Staged, want plan.Counts, v View) (Limits, bool) {
 
 // nextLimits returns the next limits, with surge s and maxUnavailable m, towards want.Canary fresh and want.Stable old
 // pods. At least N-maxUnavailable pods stay ready. The controller removes old pods down to N-m, even if new pods are
-// not ready. So m grows only by the number of ready pods above N-maxUnavailable, or of unready old pods:
+// not ready. So m grows only by the number of ready pods above N-maxUnavailable, or by the number of unready old pods:
 //
 //	N=10, maxSurge 3, maxUnavailable 2, to 5/5:
 //	ready 10        s=3 m=2   8 old, 5 new start
 //	ready  8+5      s=0 m=5   5 old, 5 new: at rest
 //
-// Removed old pods stay removed, so that limits do not flap. Pods that terminate, or are about to, do not count as
-// ready.
+// Removed old pods stay removed, so that limits do not flap. Pods that terminate, now or soon, do not count as ready.
 func (m Staged) nextLimits(v View, old, fresh rollout.Revision, want plan.Counts, surge int) (Limits, bool) {
 	unavailable := m.Spec.MaxUnavailable.RoundDown(m.N)
 	if surge == 0 && unavailable == 0 {

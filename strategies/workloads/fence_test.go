@@ -15,7 +15,7 @@ import (
 
 func to(canary, stable int) plan.Counts { return plan.Counts{Canary: canary, Stable: stable} }
 
-// read returns the number of pods that Kubernetes computes from a field's number or percentage in the object.
+// read returns the number of pods that Kubernetes computes from a written number or percentage.
 func read(t *testing.T, written any, resolve func(rollout.Amount) int) int {
 	t.Helper()
 	if n, is := written.(int64); is {

@@ -143,7 +143,7 @@ func Stamp(v View, o rollout.Object, serial int, hash rollout.Hash, commit, stat
 }
 
 // roomy is a kind with maxSurge and maxUnavailable. If the workload has a Rollout document, room sets omitted fields to
-// defaults. Otherwise, a manual change could decide how many pods a promotion replaces at once.
+// defaults. Omitted fields could be set manually, and decide how many pods a promotion replaces at once.
 type roomy interface {
 	room(o rollout.Object, live rollout.ObservedWorkload)
 }
@@ -172,7 +172,8 @@ func Asked(s rollout.State, spec rollout.Spec) *int {
 }
 
 // growth returns the largest number of replicas that starts no new pod. Scaling a Deployment gives each ReplicaSet its
-// rounded share. With n old and c new pods, no new pod starts while n+c grows by a factor below 1+1/2c:
+// rounded share. With n old and c new pods, no new pod starts while n+c grows by a factor below 1+1/(2c). So n grows in
+// several passes:
 //
 //	n=4, c=2:  5, 6, 7, 9, 11, 14 …
 func growth(m Staged) int {
@@ -183,8 +184,8 @@ func growth(m Staged) int {
 	return n + (n+c-1)/(2*c)
 }
 
-// countInTurn keeps the old replicas while both versions have too many pods for the new number. If one write changes
-// template and replicas, the controller removes surplus pods of all versions in proportion (k8s.io/kubernetes
+// countInTurn keeps the old replicas while both versions together have too many pods for the new number. If one write
+// changes template and replicas, the controller removes surplus pods of all versions in proportion (k8s.io/kubernetes
 // pkg/controller/deployment, sync.go). If the template changes first, only the new version's pods are surplus.
 func countInTurn(s rollout.State, v View, spec rollout.Spec, o rollout.Object) rollout.Object {
 	n, live := Asked(s, spec), v.Observed.Workloads[spec.Workload]

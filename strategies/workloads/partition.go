@@ -14,8 +14,8 @@ type partitioned struct {
 	rollout.Partitioned
 }
 
-// Limits returns the stage's number of new pods. With one pod per node, it adds only as many nodes as may lack a ready
-// pod, because the controller ignores failed pods on other nodes. All earlier nodes must have new pods first.
+// Limits returns the stage's number of new pods. With one pod per node, each pass adds only as many nodes as may lack a
+// ready pod. The controller ignores failed pods on other nodes. All earlier nodes must have new pods first.
 func (p partitioned) Limits(m Staged, want plan.Counts, v View) (Limits, bool) {
 	if m.IsTakenForAll() {
 		return Limits{}, false
@@ -34,8 +34,8 @@ func (p partitioned) Limits(m Staged, want plan.Counts, v View) (Limits, bool) {
 	return Limits{Unavailable: k, Replicas: m.N}, k > 0
 }
 
-// Hold writes the partition. With an autoscaler, it writes a percentage if allowed, so that the share of old pods
-// stays.
+// Hold writes the partition. With an autoscaler, it writes a percentage if the kind allows one, so that the share of
+// old pods stays.
 func (p partitioned) Hold(o rollout.Object, f Limits) {
 	old := f.Replicas - f.Unavailable
 	var value any = int64(old)

@@ -77,8 +77,8 @@ func TestPartitionOfEachKind(t *testing.T) {
 	}
 }
 
-// TestPartitionOnNodes checks that the partition adds only as many nodes as may lack a ready pod. A node with the new version keeps this
-// version until the controller has reported the node's pods.
+// TestPartitionOnNodes checks that the partition adds a node only if one more node may lack a ready pod. A node with the new version keeps
+// this version until the controller has reported the node's pods.
 func TestPartitionOnNodes(t *testing.T) {
 	kind := ofKruise(t, "apps.kruise.io/v1alpha1", "DaemonSet")
 	for name, tc := range map[string]struct {

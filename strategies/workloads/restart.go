@@ -9,19 +9,18 @@ import (
 	"gitrollout.dev/gitrollout/strategies/plan"
 )
 
-// Restart returns the pods created before a restart, the pods to delete now, and the time of the next deletion. The
-// time is zero if the deletion depends on other pods. Ready pods are deleted within maxUnavailable, at least one at a
-// time.
+// Restart returns the pods created before a restart, the pods to delete now, and when the next ready pod completes its
+// minReadySeconds, or zero. Ready pods are deleted within maxUnavailable.
 func Restart(s rollout.Spec, live rollout.ObservedWorkload, at, now time.Time) ([]rollout.Pod, []Eviction, time.Time) {
 	if !s.OnNodes() && s.Unavailable(live, live.Replicas) >= live.Replicas {
-		s.MaxUnavailable = rollout.Amount{} // the limit of the type Recreate is all pods
+		s.MaxUnavailable = rollout.Amount{} // Recreate allows all pods to be unavailable
 	}
 	next := ServesNext(now, plan.MinReady(s), live.Revisions...)
 	old := outdated(live, at)
 	return old, within(room(s, live, now), s.Workload, old), next
 }
 
-// outdated returns the pods created before a restart: unready pods first, then higher ordinals, then older pods.
+// outdated returns the pods created before a restart, in deletion order.
 func outdated(live rollout.ObservedWorkload, restart time.Time) (pods []rollout.Pod) {
 	for _, r := range live.Revisions {
 		pods = append(pods, slices.DeleteFunc(slices.Clone(r.Members), func(p rollout.Pod) bool {
@@ -48,9 +47,9 @@ func within(room int, w rollout.Workload, pods []rollout.Pod) (all []Eviction) {
 	return all
 }
 
-// room returns how many more pods may become unavailable, with maxUnavailable at least 1. It is negative if too many
-// pods are unavailable. While a controller removes surplus pods, it is at most 0, because the controller may remove any
-// pods.
+// room returns how many more pods may become unavailable. A maxUnavailable of 0 counts as 1. The result is negative if
+// too many pods are unavailable. While a controller removes surplus pods, the result is at most 0, because the
+// controller may remove ready pods.
 func room(spec rollout.Spec, live rollout.ObservedWorkload, now time.Time) int {
 	n, pods, serving := live.Replicas+live.Strays, 0, 0
 	for _, r := range live.Revisions {

@@ -16,7 +16,7 @@ import (
 var restartAt = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 
 // podsOf returns a workload's pods, by their ordinals: o is older than the restart, n is newer, t is terminating, and y became ready just
-// now. Upper case letters are pods that are not ready. All other pods have been ready since their creation.
+// now. Upper case letters are pods that are not ready. Except for y, lower case pods have been ready since their creation.
 func podsOf(text string, n int) rollout.ObservedWorkload {
 	r := rollout.Revision{Current: true, Desired: n}
 	for i, c := range text {
@@ -84,7 +84,8 @@ func TestRestart(t *testing.T) {
 	}
 }
 
-// TestRestartKeepsItsLimit checks random workloads: enough pods are available after the deletions, unless there were fewer before.
+// TestRestartKeepsItsLimit checks random workloads. After the deletions, at least N-maxUnavailable pods are available. If fewer were
+// available before, no ready pod is deleted.
 func TestRestartKeepsItsLimit(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 1))
 	for range 2000 {

@@ -8,7 +8,7 @@ import (
 	"gitrollout.dev/gitrollout/traffic"
 )
 
-// SettledAt returns when all proxies know a route: settle after recorded or applied, whichever is later.
+// SettledAt returns when all proxies know a route: the later of recorded and applied, plus settle.
 func SettledAt(recorded, applied time.Time, settle time.Duration) time.Time {
 	return rollout.Later(recorded, applied).Add(settle)
 }
@@ -26,8 +26,8 @@ func Learnt(t *plan.Routing) time.Duration {
 	return t.Settle + time.Second
 }
 
-// Planned returns the counts for the last routed weight. If a later step with this weight has fewer new pods, this
-// number applies.
+// Planned returns the counts for the last routed weight. If a later step has this weight and fewer new pods, the later
+// step's number applies.
 func (m Staged) Planned() plan.Counts {
 	c := m.CountsAt(m.Routed.Step, m.N)
 	for step := m.Routed.Step + 1; step <= m.Step && !m.NeedsRouting(); step++ {
@@ -36,7 +36,8 @@ func (m Staged) Planned() plan.Counts {
 	return c
 }
 
-// borne returns how many new pods the routed weight needs. After an edit, this may be more than the step's pods.
+// borne returns how many new pods the routed weight needs. If Git has changed the step's weight since, this may be more
+// than the step's pods.
 func (m Staged) borne() int {
 	n := m.Planned().Canary
 	if m.RoutedWeight(m.RoutedAt(m.Routed.Step)) != m.Routed.Weight {
@@ -52,7 +53,7 @@ func (m Staged) NeedsRouting() bool {
 	case !ok || m.Routing == nil:
 		return false
 	case m.SharesPods() && m.Want().Canary == 0 && m.Fresh.Desired == 0:
-		return false // the only pod moves with the promotion, so no new pod gets requests
+		return false // the promotion replaces the only pod, so until then no new pod exists
 	case m.Routed == nil:
 		return m.RoutedWeight(s) > 0 || len(s.Routes) > 0
 	default:
@@ -60,7 +61,7 @@ func (m Staged) NeedsRouting() bool {
 	}
 }
 
-// StillRouted reports whether proxies may send requests to the new version, so that no new pod may stop.
+// StillRouted reports whether proxies may send requests to the new version. If true, no new pod may stop.
 func (m Staged) StillRouted(v View) bool {
 	return m.Routed != nil && m.Routing != nil &&
 		(m.Routed.Weight > 0 || len(m.RoutedAt(m.Routed.Step).Routes) > 0 || !m.isSettled(v))
@@ -71,7 +72,7 @@ func (m Staged) isSettled(v View) bool {
 }
 
 // Drained returns how many stable pods may be missing. Until all proxies know the step's weight, no further stable pod
-// may stop. Then surplus stable pods may stop, at most as many as available new pods plus maxUnavailable.
+// may stop. Afterwards, surplus stable pods may stop, up to the number of available new pods plus maxUnavailable.
 func (m Staged) Drained(v View, want plan.Counts) int {
 	rest := m.N - want.Stable
 	gone := min(max(0, m.N-m.Stable.Desired), rest)

@@ -10,12 +10,13 @@ import (
 	"gitrollout.dev/gitrollout/strategies/plan"
 )
 
-// statefulSet moves a StatefulSet by its partition: pods with ordinals from the partition on get the new template. The
-// controller replaces one pod at a time, highest ordinal first, and waits until the new pod is available.
+// statefulSet moves a StatefulSet by its partition: pods with ordinals at or above the partition get the new template.
+// The controller replaces one pod at a time, highest ordinal first, and waits until the new pod is available.
 type statefulSet struct{ inTurn }
 
 // Limits counts the new pods in each pass, because an autoscaler may change replicas. With podManagementPolicy:
-// Parallel, the controller does not wait for unready pods, so Limits replaces no stable pod while another is unready.
+// Parallel, the controller does not wait for unready pods, so Limits replaces no stable pod while another stable pod is
+// unready.
 func (statefulSet) Limits(m Staged, want plan.Counts, v View) (Limits, bool) {
 	if m.IsTakenForAll() {
 		return Limits{}, false
@@ -42,9 +43,9 @@ func onTop(m Staged) (n int) {
 	return n
 }
 
-// IsTakenForAll reports whether Kubernetes uses the new version for all pods although no step requests that. A
-// partition has no effect while there are no pods. gitrollout then applies the stable template, and no step begins
-// until Kubernetes uses this template again.
+// IsTakenForAll reports whether Kubernetes uses the new version for all pods although no step requests that. This
+// happens while there are no pods, because a partition then has no effect. If true, gitrollout applies the stable
+// template, and no step begins until Kubernetes uses this template again.
 func (m Staged) IsTakenForAll() bool {
 	isByPartition := m.Kind() == (statefulSet{}) || m.Spec.Partition != nil
 	return isByPartition && m.N > 0 && m.Fresh.Base && m.Fresh.Hash != m.Stable.Hash && !m.hasAsked(m.N)
@@ -73,8 +74,8 @@ func (statefulSet) Hold(o rollout.Object, f Limits) {
 	o.Set(int64(f.Replicas-f.Unavailable), "spec", "updateStrategy", "rollingUpdate", "partition")
 }
 
-// room sets maxUnavailable only if the API server has this field. Otherwise, the API server drops the field, and each
-// apply seems incomplete.
+// room sets maxUnavailable only if the API server has this field. Otherwise, the API server would drop the field, and
+// each apply would seem incomplete.
 func (statefulSet) room(o rollout.Object, live rollout.ObservedWorkload) {
 	if live.Room {
 		orElse(o, "spec.updateStrategy.type", "RollingUpdate")
@@ -82,7 +83,8 @@ func (statefulSet) room(o rollout.Object, live rollout.ObservedWorkload) {
 	}
 }
 
-// Reached omits surplus new pods that "rebalance" evicts, unless they would return as new pods.
+// Reached omits surplus new pods that "rebalance" evicts. If evicted pods would return as new pods, "rebalance" evicts
+// none.
 func (k statefulSet) Reached(m Staged, want plan.Counts) plan.Counts {
 	if m.Spec.Canary.Rebalance && !m.Fresh.Base {
 		return want
@@ -132,12 +134,12 @@ func (statefulSet) evict(in Evicting, w rollout.Workload, live rollout.ObservedW
 	return evictInOrder(in, w, live)
 }
 
-// evictInOrder returns the unready pod with an older version that has the highest ordinal. With OrderedReady, the
-// controller replaces no pod while another is not ready (kubernetes#67250).
+// evictInOrder returns stuck's pod, if it may be evicted now. With OrderedReady, the controller replaces no pod while
+// another is not ready (kubernetes#67250).
 //
-// In a rollback, and at a step without new pods, this pod has the release's version. Its eviction waits until the
-// workload has the stable template, because the pod would otherwise return unchanged. Other steps evict only pods that
-// return in the new version.
+// In a rollback, and at a step without new pods, this pod has the release's version. It is evicted only after the
+// workload has the stable template, because it would otherwise return in the same version. Other steps evict only pods
+// that return in the new version.
 func evictInOrder(in Evicting, w rollout.Workload, live rollout.ObservedWorkload) []Eviction {
 	s := in.State
 	switch {
@@ -150,7 +152,7 @@ func evictInOrder(in Evicting, w rollout.Workload, live rollout.ObservedWorkload
 	return nil
 }
 
-// stuck returns the unready pod without the current template that has the highest ordinal.
+// stuck returns, of the unready pods without the current template, the pod with the highest ordinal.
 func stuck(w rollout.Workload, live rollout.ObservedWorkload) (one []Eviction) {
 	for _, r := range live.Revisions {
 		for _, p := range r.Members {
@@ -165,8 +167,8 @@ func stuck(w rollout.Workload, live rollout.ObservedWorkload) (one []Eviction) {
 	return one
 }
 
-// above returns the new pod below the partition that "rebalance" evicts. It is the unready pod with the lowest ordinal
-// or, without unready pods, the ready pod with the lowest.
+// above returns the pod that "rebalance" evicts: a new pod with an ordinal below the partition. Unready pods come
+// first, then the lowest ordinal.
 func above(in Evicting, spec rollout.Spec, live rollout.ObservedWorkload) (one []Eviction) {
 	serving := 0
 	for _, r := range live.Revisions {
@@ -188,13 +190,12 @@ func above(in Evicting, spec rollout.Spec, live rollout.ObservedWorkload) (one [
 	return one
 }
 
-// isOrdered reports whether pods are replaced in the order of ordinals.
 func isOrdered(spec rollout.Spec) bool {
 	return kindFor(spec.Workload, spec) == (statefulSet{}) || spec.Partition != nil && spec.Partition.Ordered
 }
 
-// StandsStill returns why a workload may never get all new pods, or "". The controller has not seen the object, or
-// waits for an old pod that only a user may delete.
+// StandsStill returns why a workload may never get all new pods, or "". Possible reasons: the controller has not seen
+// the object, or it waits for an old pod that only a user may delete.
 func StandsStill(spec rollout.Spec, live rollout.ObservedWorkload, exists bool) string {
 	w := spec.Workload
 	if exists && !live.Synced {

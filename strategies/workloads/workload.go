@@ -59,8 +59,8 @@ func (v View) Workloads(s rollout.State) []Staged {
 	return All(s, v.Source.Specs, v.Observed, v.Plans)
 }
 
-// Problem returns why new pods are not ready. With in-place scaling and without such a problem, it returns why stable
-// pods are not ready.
+// Problem returns why new pods are not ready. If new pods have no problem and scaling is in place, it returns why
+// stable pods are not ready.
 func (m Staged) Problem() string {
 	if m.Fresh.Problem != "" || m.Stable.Problem == "" || m.Spec.Scaling != rollout.InPlace {
 		return m.Fresh.Problem
@@ -85,8 +85,8 @@ func Blocker(m Staged) (rollout.Pod, bool) {
 // Stage returns the present stage; zero after the last.
 func (m Staged) Stage() plan.Stage { return m.RoutedAt(m.Step) }
 
-// Want returns the counts at the step's end. A rollback starts no new pod, even after a scale-up or before a step's
-// apply.
+// Want returns the counts at the step's end. A rollback starts no new pod, even after a scale-up, or if the step was
+// never applied.
 func (m Staged) Want() plan.Counts {
 	c := m.CountsAt(m.Step, m.N)
 	if m.leaves && m.Exists {
@@ -129,7 +129,7 @@ func Replicas(s rollout.State, spec rollout.Spec, live rollout.ObservedWorkload)
 	return live.Replicas
 }
 
-// ServesNext returns when the next pod has been ready for minReady, or zero.
+// ServesNext returns when the next ready pod completes minReady, or zero.
 func ServesNext(now time.Time, minReady time.Duration, versions ...rollout.Revision) (due time.Time) {
 	for _, v := range versions {
 		for _, since := range v.ReadySince {
@@ -152,8 +152,8 @@ func IsHeld(s rollout.State) bool {
 	return false
 }
 
-// commitOf returns the commit of the release or stable version with the hash, or "". A push alone then changes no
-// object.
+// commitOf returns the commit of the release or stable version with the hash, or "". Objects are marked with this
+// commit, so a push alone changes no object.
 func commitOf(s rollout.State, w rollout.Workload, hash rollout.Hash) string {
 	switch {
 	case s.Release != nil && s.Release.Templates[w] == hash:
@@ -164,7 +164,7 @@ func commitOf(s rollout.State, w rollout.Workload, hash rollout.Hash) string {
 	return ""
 }
 
-// Reopened puts a stable release that keeps old pods (State.Draining) in flight again.
+// Reopened puts the stable release in flight again if old pods remain (State.Draining).
 func Reopened(s rollout.State) rollout.State {
 	if s.Draining == nil || s.Stable == nil || s.Release != nil {
 		return s
