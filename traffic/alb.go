@@ -39,7 +39,7 @@ type albConfig struct {
 
 type albStickiness struct {
 	Enabled         bool  `json:"enabled"`
-	DurationSeconds int64 `json:"durationSeconds"` // 1 to 604800, which is 7 days
+	DurationSeconds int64 `json:"durationSeconds"` // 1 to 604800 (7 days)
 }
 
 type albAction struct {
@@ -169,7 +169,7 @@ func (c *albConfig) forward(r Route, groups ...albGroup) string {
 		action.ForwardConfig.TargetGroupStickinessConfig = &albStick{true, s.DurationSeconds}
 	}
 	// The cookie is set only while both versions get requests, because a cookie keeps users even at a Service of weight
-	// 0. Meanwhile, the weight is the canary's share of new users.
+	// 0. With the cookie, the weight is the canary's share of new users.
 	if r.keepsUsers() {
 		action.ForwardConfig.TargetGroupStickinessConfig = &albStick{true, int64(r.Sticky.MaxAge / time.Second)}
 	}
@@ -177,8 +177,8 @@ func (c *albConfig) forward(r Route, groups ...albGroup) string {
 	return string(data)
 }
 
-// match adds a path before each split path. The controller sorts Exact paths first, then Prefix paths from long to
-// short, and then other paths.
+// match adds paths for matched requests before each split path. The controller sorts Exact paths first, then Prefix
+// paths from long to short, and then other paths.
 func (c *albConfig) match(o *Objects, object rollout.Object, r Route) error {
 	own, err := c.ownConditions(object, r)
 	if err != nil {
@@ -188,7 +188,7 @@ func (c *albConfig) match(o *Objects, object rollout.Object, r Route) error {
 	for _, route := range r.Managed {
 		for i, m := range route.Matches {
 			name := route.Name
-			if name == rollout.MatchRoute { // several Rollouts may have this name
+			if name == rollout.MatchRoute { // several Rollouts may use this route name
 				name = r.Name + "-" + name
 			}
 			name = numbered(name, i)

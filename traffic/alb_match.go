@@ -9,7 +9,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// albConditions converts m, without the path, to conditions, which must all hold
+// albConditions converts m, except the path, to conditions that must all hold
 // (https://docs.aws.amazon.com/elasticloadbalancing/latest/application/rule-condition-types.html). Values can have the
 // wildcards * and ?. The load balancer ignores case in headers and query parameters.
 func albConditions(m rollout.Match) (all []any) {
@@ -24,8 +24,8 @@ func albConditions(m rollout.Match) (all []any) {
 		header(h.Name, albValue(h.StringMatch))
 	}
 	for _, c := range m.Cookies {
-		// A check of a cookie's start and end would need three values, which is too many. So only the end of an exact
-		// value is checked (beta=on matches xbeta=on), and only the start of a prefix.
+		// A check of a cookie's start and end would need three values, which is too many. So an exact match checks only
+		// the end (beta=on matches xbeta=on), and a prefix match only the start.
 		if c.Prefix != "" {
 			header("Cookie", c.Name+"="+c.Prefix+"*", "*; "+c.Name+"="+c.Prefix+"*")
 		} else {
@@ -119,11 +119,12 @@ func (c *albConfig) paths(
 	return nil
 }
 
-// albPath is a path of the kind Exact, Prefix (by whole elements), or another kind, in which the path can have
+// albPath is a path of the kind Exact, Prefix (by whole elements), or another kind. A path of another kind can have
 // wildcards.
 type albPath struct{ kind, path string }
 
-// albBoth returns paths that match both own and m. If own has wildcards before a final /*, it returns false.
+// albBoth returns paths for requests that match both own and m. If own has wildcards besides a final /*, it returns
+// false.
 func albBoth(own albPath, m rollout.StringMatch) ([]albPath, bool) {
 	switch own.kind {
 	case "Exact":
@@ -180,7 +181,7 @@ func (f albPath) taken(own ingressPath, all []ingressPath) bool {
 	return false
 }
 
-// limits refuses more than 5 wildcards or 5 values, including host and path
+// limits refuses a rule with more than 5 wildcards or more than 5 values. Host and path are values too
 // (https://docs.aws.amazon.com/elasticloadbalancing/latest/application/load-balancer-limits.html).
 func (f albPath) limits(p ingressPath, conditions []any) string {
 	var values []string

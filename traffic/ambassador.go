@@ -10,7 +10,7 @@ import (
 
 // ambassador is Emissary-ingress, formerly Ambassador. A release creates a copy of a Mapping, and sets the canary's
 // weight in the copy (Mapping.spec.weight, in percent). The original has no weight, and gets the other requests.
-// Matched requests need a copy with more constraints, because such a copy is evaluated first
+// Matched requests get a copy with more constraints, because such a copy is evaluated first
 // (https://www.getambassador.io/docs/emissary/latest/topics/using/mappings). Query parameters need Ambassador 1.5.
 var ambassador = router{
 	kind: "ambassador", title: "Emissary-ingress (Ambassador)", since: "1.5",
@@ -48,8 +48,8 @@ func (c *ambassadorConfig) overlay(o *Objects, r Route) error {
 	return nil
 }
 
-// ambassadorMapping sets the Service of the original (base), because pingPong swaps the Services, and generates the
-// copies.
+// ambassadorMapping generates the copies. It also sets the Service of the original (base), because pingPong swaps the
+// Services.
 func ambassadorMapping(o *Objects, ref rollout.Ref, base rollout.Object, r Route) error {
 	spec := base.Map("spec")
 	service := text(spec["service"])
@@ -75,7 +75,8 @@ func ambassadorMapping(o *Objects, ref rollout.Ref, base rollout.Object, r Route
 		after = object.Ref()
 		return err
 	}
-	// Ambassador 1.x (getambassador.io/v2) drops a weight of 0, and the canary would get half of the requests.
+	// Ambassador 1.x (getambassador.io/v2) drops a weight of 0, so a canary with weight 0 would get half of the
+	// requests.
 	if r.Weight > 0 {
 		if err := generate("canary", func(spec map[string]any) { spec["weight"] = int64(r.Weight) }); err != nil {
 			return err

@@ -12,8 +12,8 @@ import (
 // apisix is the ingress controller of Apache APISIX. A backend's weight (default 100) is a share of the sum. A release
 // generates ApisixRoutes for matched requests, with copies of the rules. A copy has more conditions and a higher
 // priority. The priority decides between rules with the same path
-// (https://apisix.apache.org/docs/ingress-controller/references/apisix_route_v2/). The API version v2 needs version 1.5
-// of the controller.
+// (https://apisix.apache.org/docs/ingress-controller/references/apisix_route_v2/). Its API version v2 needs controller
+// 1.5.
 var apisix = router{
 	kind: "apisix", title: "Apache APISIX", since: "1.5",
 	features: features{
@@ -30,8 +30,8 @@ type apisixConfig struct {
 	Route struct {
 		Name string `json:"name" object:"ApisixRoute"`
 
-		// Rules are the names of the rules to split. By default, this is the rule with the route's name, or all rules
-		// with the stable Service.
+		// Rules are the names of the rules to split. The default is the rule with the route's name or, without one, all
+		// rules with the stable Service.
 		Rules []string `json:"rules,omitempty"`
 	} `json:"route"`
 }
@@ -122,7 +122,7 @@ func apisixShares(rule map[string]any, r Route) shares {
 	return sharesOf(list(rule["backends"]), "serviceName", r, nil)
 }
 
-// verify reads the condition Accepted, or ResourcesAvailable before version 2. Only an invalid spec is a rejection,
+// verify reads the condition Accepted (ResourcesAvailable before version 2). Only an invalid spec is a rejection,
 // because the controller retries after other errors.
 func (*apisixConfig) verify(_ rollout.Ref, route rollout.ObservedRoute) Verdict {
 	for _, condition := range rollout.Object(route.Status).Maps("conditions") {
@@ -188,8 +188,7 @@ func apisixMatch(ref rollout.Ref, place string, own map[string]any, m rollout.Ma
 	both := copyMap(own)
 	exprs := list(both["exprs"])
 	for _, p := range parts(m) {
-		// The CRD of version 2 requires a name even for a path, where the name has no effect. Version 1 refuses an
-		// empty name.
+		// A path needs no name, but the CRD of version 2 requires this field, and version 1 refuses an empty name.
 		if scope := apisixScopes[p.feature]; scope != "" {
 			exprs = append(exprs, apisixExpr(map[string]any{"scope": scope, "name": p.name}, p.match))
 		}
@@ -220,7 +219,7 @@ func apisixMatch(ref rollout.Ref, place string, own map[string]any, m rollout.Ma
 	return both, len(sources) > 0, nil
 }
 
-// apisixExpr anchors patterns at both ends, because RegexMatch searches.
+// apisixExpr anchors patterns at both ends, because RegexMatch also matches parts of a text.
 func apisixExpr(subject map[string]any, m rollout.StringMatch) map[string]any {
 	if m.Exact != "" {
 		return map[string]any{"subject": subject, "op": "Equal", "value": m.Exact}

@@ -228,8 +228,8 @@ func TestCookiePatterns(t *testing.T) {
 	}
 }
 
-// TestTraefikCopiesWin checks the priorities and the rules of a route's copies. Each copy has a higher priority than its original. The
-// copy's rule excludes the requests of routes that would have precedence over the original, but not over the copy.
+// TestTraefikCopiesWin checks the priorities and the rules of a route's copies. Each copy has a higher priority than its original. If
+// another route has precedence over the original but not over the copy, the copy's rule excludes that route's requests.
 func TestTraefikCopiesWin(t *testing.T) {
 	rule := func(match string, priority int64) any {
 		route := map[string]any{"match": match}

@@ -43,7 +43,7 @@ func Optional() map[string]string {
 	return all
 }
 
-// OverlayAlone makes an overlay without claims of the Services.
+// OverlayAlone applies a Route, and claims no Services for the router.
 func OverlayAlone(o *Objects, router rollout.Router, r Route) error {
 	return router.Config.(editor).overlay(o, r)
 }

@@ -45,7 +45,7 @@ type gatewayConfig struct {
 type gatewayName struct {
 	Name string `json:"name"`
 
-	// UseHeaderRoutes has no effect, because routes with header support always get rules.
+	// UseHeaderRoutes has no effect, because routes that can match headers always get rules for matched requests.
 	UseHeaderRoutes bool `json:"useHeaderRoutes,omitempty"`
 }
 
@@ -142,8 +142,8 @@ func gatewayShares(rule map[string]any, r Route) shares {
 	return backends
 }
 
-// gatewayFilters adds a step's headers to a backend's filters. Only one RequestHeaderModifier is allowed, so the step's
-// filter includes the other headers of the backend's filter.
+// gatewayFilters adds a step's headers to a backend's filters. Only one RequestHeaderModifier is allowed, so the new
+// filter has both the step's headers and the backend's other headers.
 func gatewayFilters(filters []any, step *rollout.HeaderModifier) []any {
 	encoded, _ := rollout.Plain(step) // cannot fail
 	headers := mapping(encoded)
@@ -160,8 +160,8 @@ func gatewayFilters(filters []any, step *rollout.HeaderModifier) []any {
 	return append(filters, map[string]any{"type": "RequestHeaderModifier", "requestHeaderModifier": headers})
 }
 
-// verify reads the conditions of each parent (RouteParentStatus). A False Accepted or ResolvedRefs is a rejection. If a
-// condition is outdated, the route is not in force yet.
+// verify reads the conditions of each parent (RouteParentStatus). If Accepted or ResolvedRefs is False, the route is
+// rejected. If a condition is outdated, the route is not in force yet.
 func (*gatewayConfig) verify(_ rollout.Ref, route rollout.ObservedRoute) Verdict {
 	verdict := Verdict{Taken: true}
 	for _, parent := range rollout.Object(route.Status).Maps("parents") {

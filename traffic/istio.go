@@ -32,7 +32,7 @@ type istioConfig struct {
 	DestinationRule *istioRule            `json:"destinationRule,omitempty"` // if nil, the split is between Services
 }
 
-// istioVirtualService names the routes to split. It may name no route if the VirtualService has only one.
+// istioVirtualService names the routes to split. If the VirtualService has only one route, no name is needed.
 type istioVirtualService struct {
 	Name      string       `json:"name" object:"VirtualService"` // or NAME.NAMESPACE
 	Routes    []string     `json:"routes,omitempty"`
@@ -51,7 +51,7 @@ type istioRule struct {
 	CanarySubsetName string `json:"canarySubsetName"`
 	StableSubsetName string `json:"stableSubsetName"`
 
-	// AdditionalSubsetNames are subsets whose weights stay, and are subtracted from stable's weight.
+	// AdditionalSubsetNames are subsets that keep their weights. Stable's weight is reduced by these weights.
 	AdditionalSubsetNames []string `json:"additionalSubsetNames,omitempty"`
 }
 
@@ -194,7 +194,7 @@ func (v istioVirtualService) chosen(section string, routes []any, t istioTarget)
 		}
 	}
 	if section == "http" && len(routes) == 0 {
-		return nil, nil // as in Argo Rollouts, Routes are ignored
+		return nil, nil // as in Argo Rollouts, v.Routes has no effect without HTTP routes
 	}
 	wanted := v.wanted(section)
 	for _, w := range wanted {
@@ -259,7 +259,7 @@ func (r istioRoute) String() string {
 }
 
 func (r istioRoute) is(route map[string]any) bool {
-	// As in Argo Rollouts, all matches must have the same port. If r has SNI hosts, the matches must have the same
+	// As in Argo Rollouts, all matches must have one port. If r has SNI hosts, the matches must have exactly these
 	// hosts.
 	ports, hosts := map[int64]bool{}, map[string]bool{}
 	for _, m := range list(route["match"]) {

@@ -6,8 +6,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// matched returns the copies to insert before a route: first for users with the sticky cookie, then for each managed
-// route.
+// matched returns the copies to insert before a route.
 func (t istioTarget) matched(place string, route map[string]any, made map[string]int) (routes []any, err error) {
 	managed := t.Managed
 	if t.sticks() {

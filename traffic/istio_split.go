@@ -33,8 +33,8 @@ func (t istioTarget) find(route map[string]any, want istioVersion) int {
 	})
 }
 
-// sameHost reports whether two hosts are the same Service. As in Istio, a host without a namespace is in the
-// VirtualService's namespace. other is in the Rollout's namespace.
+// sameHost reports whether two hosts are the same Service. Without a namespace, host is in the VirtualService's
+// namespace (as in Istio), and other is in the Rollout's namespace.
 func (t istioTarget) sameHost(host, other string) bool {
 	full := func(host, namespace string) string {
 		name, rest, _ := strings.Cut(host, ".")
@@ -133,14 +133,14 @@ func (t istioTarget) destination(route map[string]any, of istioVersion) map[stri
 	return out
 }
 
-// sticks reports whether a cookie is set. The cookie contains the pod hash, so that cookies of earlier releases do not
-// match.
+// sticks reports whether the canary's responses set a cookie. The cookie contains the pod hash, so that cookies of
+// earlier releases do not match.
 func (t istioTarget) sticks() bool {
 	return t.Sticky != nil && t.Active && t.Weight > 0 && t.CanaryPods != ""
 }
 
-// modify adds the step's headers (HTTPRouteDestination.headers.request). It deletes the destination's own set and add
-// of these headers, because Istio applies remove first.
+// modify adds the step's headers (HTTPRouteDestination.headers.request). It deletes these headers from the
+// destination's set and add, because Istio applies remove before set and add.
 func (t istioTarget) modify(canary map[string]any) {
 	if t.Headers == nil {
 		return

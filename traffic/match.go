@@ -189,7 +189,7 @@ func numbered(name string, n int) string {
 	return fmt.Sprintf("%s-%d", name, n)
 }
 
-// Managed returns the managed routes after the steps, by precedence.
+// Managed returns the managed routes that exist after the steps, by precedence.
 func Managed(steps []rollout.Step, order []string) []rollout.ManagedRoute {
 	var routes []rollout.ManagedRoute
 	for _, step := range steps {

@@ -12,9 +12,9 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// nginx is ingress-nginx. A release generates a canary Ingress with the same hosts and paths. Its annotation "canary"
-// (https://kubernetes.github.io/ingress-nginx/user-guide/nginx-configuration/annotations/#canary) splits the requests.
-// The source (controller.go, mergeAlternativeBackends; balancer.lua, route_to_alternative_balancer) shows:
+// nginx is ingress-nginx. A release generates a canary Ingress with the same hosts and paths. The canary's annotation
+// "canary" (https://kubernetes.github.io/ingress-nginx/user-guide/nginx-configuration/annotations/#canary) splits the
+// requests. The source (controller.go, mergeAlternativeBackends; balancer.lua, route_to_alternative_balancer) shows:
 //
 //   - There is one canary per Service and port, not per path. Other Ingresses' requests to the Service are also split.
 //   - Only paths of the stable Ingress can be split, and their copies must have the same pathType.
@@ -36,7 +36,7 @@ type nginxConfig struct {
 	// AnnotationPrefix is --annotations-prefix (default nginx.ingress.kubernetes.io).
 	AnnotationPrefix string `json:"annotationPrefix,omitempty"`
 
-	// These annotations are for the canary Ingress. The second map has precedence. The first needs no prefix.
+	// These annotations are for the canary Ingress. The second map has precedence. Keys of the first need no prefix.
 	AdditionalIngressAnnotations map[string]string `json:"additionalIngressAnnotations,omitempty"`
 	CanaryIngressAnnotations     map[string]string `json:"canaryIngressAnnotations,omitempty"`
 }
@@ -74,7 +74,8 @@ func (c *nginxConfig) overlay(o *Objects, r Route) error {
 		}
 		at := o.after(ref)
 		if r.Sticky != nil && !r.keepsUsers() {
-			// The canary Ingress is applied first, so that users with the cookie stay at the canary.
+			// The canary Ingress is applied before the stable Ingress loses its affinity, so that users with the cookie
+			// stay.
 			at--
 		}
 		if err := o.generate(canary, at, r); err != nil {
@@ -187,8 +188,7 @@ func (c *nginxConfig) annotations(stable rollout.Object, users map[string]string
 }
 
 // stick turns on session affinity at the stable Ingress, which the canary Ingress inherits. The weight becomes the
-// share of new users. The cookie's name contains the pod hash. If Git already sets an affinity, stick changes nothing,
-// because the effect is the same.
+// canary's share of new users. The cookie's name contains the pod hash. An affinity in Git has the same effect.
 func (c *nginxConfig) stick(stable rollout.Object, r Route) {
 	if stable.Annotation(c.key("affinity")) != "" {
 		return

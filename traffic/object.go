@@ -12,8 +12,8 @@ import (
 )
 
 // anyObject is any other router, described by the paths of its weight fields. The object in Git must have these fields,
-// and the canary's field must be 0. Otherwise, a release with a misspelt path would advance without requests. A third
-// weighted backend is not detected.
+// because a release with a misspelt path would otherwise advance without requests. A third weighted backend is not
+// detected.
 var anyObject = router{
 	kind: "object", title: "Any other, by paths", since: "any",
 	features: features{splits: can, anyTotal: can, reports: can},
@@ -23,8 +23,8 @@ var anyObject = router{
 
 type objectConfig []objectEntry
 
-// objectEntry has the paths of an object's fields (type path). {{.stable}} and {{.canary}} are the names of the current
-// Services. {{.name}} and {{.namespace}} are the Rollout's.
+// objectEntry has the paths of an object's fields (type path). In a path, {{.stable}} and {{.canary}} are the current
+// Services' names. {{.name}} and {{.namespace}} are from the Rollout.
 type objectEntry struct {
 	APIVersion string `json:"apiVersion"`
 	Kind       string `json:"kind"`
@@ -42,7 +42,7 @@ type objectEntry struct {
 	Verify *objectVerify `json:"verify,omitempty"` // if nil, the object's status is not checked
 }
 
-// objectVerify has a path in the status, and the value that means that weights are in force.
+// objectVerify has the path of a status field, and the field's value while weights are in force.
 type objectVerify struct {
 	Path  string `json:"path"`
 	Value any    `json:"value"`
@@ -210,8 +210,8 @@ func objectPath(field, written string, r Route) (path, error) {
 	return p, nil
 }
 
-// verify compares the field of Verify. If the status has an observedGeneration, directly or beside the field, the
-// generation must be current.
+// verify compares the status field at Verify.Path with Verify.Value. If the status has an observedGeneration, directly
+// or beside the field, the generation must be current.
 func (c *objectConfig) verify(ref rollout.Ref, route rollout.ObservedRoute) Verdict {
 	for _, e := range *c {
 		if e.Verify == nil || e.ref(ref.Namespace) != ref {

@@ -18,7 +18,7 @@ type path []pathStep
 type pathStep struct {
 	text  string
 	field string
-	picks func(i int, element any) bool // of a list; nil for a field
+	picks func(i int, element any) bool // selects list elements; nil for a field
 }
 
 type place struct {

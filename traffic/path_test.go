@@ -11,7 +11,6 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// must ends the test if there is an error.
 func must(t testing.TB, err error) {
 	t.Helper()
 	if err != nil {
@@ -39,8 +38,8 @@ func TestParsePath(t *testing.T) {
 	}
 }
 
-// FuzzPath checks that the text of a path parses again, and that the path of each found place leads to the same value. No input may cause a
-// panic.
+// FuzzPath checks that a path's text can be parsed again, and that the path of each found place leads to the value there. No input may
+// cause a panic.
 func FuzzPath(f *testing.F) {
 	f.Add(`spec.routes[?(@.name=="main")].weight`, `{"spec":{"routes":[{"name":"main","weight":1}]}}`)
 	f.Add("$['a'][0][*]", `{"a":[[1,2.5,null,true,"x"]]}`)

@@ -8,8 +8,7 @@ import (
 
 // smi is the Service Mesh Interface of Linkerd and others. A TrafficSplit distributes a root Service's requests
 // (https://github.com/servicemeshinterface/smi-spec/blob/main/apis/traffic-split/v1alpha2/traffic-split.md). If Git has
-// no TrafficSplit, the overlay generates one. A weight is an integer. Its share of all weights' sum is the Service's
-// share of requests.
+// no TrafficSplit, the overlay generates one. Each Service's share of requests is proportional to its integer weight.
 var smi = router{
 	kind: "smi", title: "SMI (Linkerd and others)", since: "v1alpha1",
 	features: features{splits: can, anyTotal: can},

@@ -82,7 +82,7 @@ func (h comparison) String() string {
 
 type features map[feature]comparison
 
-// Kinds returns routers' names, in the order of the docs.
+// Kinds returns routers' names.
 func Kinds() []string {
 	return rollout.Mapped(table, func(r router) string { return r.kind })
 }
@@ -91,7 +91,8 @@ func find(kind string) (router, bool) {
 	return rollout.Find(table, func(r router) bool { return r.kind == kind })
 }
 
-// Types returns the types of configurations by kind, for JSON Schemas. A list may be a single mapping.
+// Types returns the types of configurations by kind, for JSON Schemas. If a type is a list, a single mapping is valid
+// too.
 func Types() map[string]reflect.Type {
 	types := map[string]reflect.Type{}
 	for _, r := range table {

@@ -121,8 +121,7 @@ func (e *traefikEdit) split() error {
 	return nil
 }
 
-// stick adds a cookie with a new name for each release. If Git already has a cookie, stick adds none, because the
-// effect is the same.
+// stick adds a cookie with a new name for each release. A cookie in Git has the same effect.
 func (e *traefikEdit) stick() {
 	if e.Sticky == nil || !e.Active || e.Weight == 0 || e.weighted.Map("spec", "weighted", "sticky", "cookie") != nil {
 		return

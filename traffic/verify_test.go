@@ -102,8 +102,8 @@ func TestVerify(t *testing.T) {
 	}
 }
 
-// TestTheWorstVerdictIsTold checks the common verdict for several routers. A rejection has precedence over a delay. A router without a
-// status counts as in force.
+// TestTheWorstVerdictIsTold checks the common verdict for several routers. A rejection has precedence over a delay. The route of a router
+// without a status counts as in force.
 func TestTheWorstVerdictIsTold(t *testing.T) {
 	routers := []rollout.Router{routerOf{"gatewayAPI", "httpRoutes: [{name: a}, {name: b}]"}.parse(t),
 		routerOf{"istio", "virtualService: {name: c}"}.parse(t), routerOf{"smi", "{}"}.parse(t)}
