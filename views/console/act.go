@@ -68,7 +68,7 @@ func (w *Session) Push(ctx context.Context, who rollout.Identity, o propose.Chan
 		return w.pushProposal(ctx, who, o)
 	}
 	// Newer commits do no harm, because the edited files name release hashes.
-	decided := o // of the last attempt; the next may find the same head
+	decided := o // the last attempt's change; the next attempt may find the same head
 	id, err := w.Repo.CommitToBranch(ctx, o.Branch, func(now *git.Snapshot) (rollout.Update, error) {
 		if id := now.Commit().ID; o.Again != nil && id != w.Tip.Tree.Commit().ID {
 			err := w.At(ctx, id)

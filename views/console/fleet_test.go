@@ -33,8 +33,8 @@ func recordIn(t *testing.T, bare, cluster string, r rollout.State, files map[str
 	must(t, err)
 }
 
-// TestFleet checks that the stages are read from Git alone: from state branches in the users' and in other repositories. A note names each
-// branch that is missing, unreachable, unreadable or of another cluster, and each invalid configuration.
+// TestFleet checks that the stages are read from Git alone: from state branches in the users' repository and in other repositories. A note
+// names each branch that is missing, unreachable, unreadable or of another cluster, and each invalid configuration.
 func TestFleet(t *testing.T) {
 	repo := gittest.New(t)
 	state := repo.Bare + "-state.git"
@@ -98,9 +98,9 @@ func TestFleet(t *testing.T) {
 	}
 }
 
-// TestFleetOfDashboard checks the look-ups of a page of all stages, in a mirror of one cluster. Within 5 seconds, the page looks up no
-// branch again. Afterwards, it looks up each branch once. No record is downloaded until a record changes. Only changed records are parsed.
-// A record that is missing or not signed is unknown.
+// TestFleetOfDashboard checks how often a page of all stages looks up the state branches. Within 5 seconds, the page looks up no branch
+// again. Afterwards, it looks up each branch once. Only changed records are downloaded and parsed. A cluster is Unknown if its record is
+// missing or not signed.
 func TestFleetOfDashboard(t *testing.T) {
 	repo := gittest.New(t)
 	stages := "apiVersion: gitrollout.dev/v1alpha1\nkind: Fleet\nstages:\n- {name: dev, clusters: [dev]}\n- {name: prod, clusters: [prod]}\n"

@@ -13,7 +13,7 @@ import (
 	"gitrollout.dev/gitrollout/views/status"
 )
 
-// History returns at most the newest limit releases. It reads at most depth state commits.
+// History returns at most limit releases, newest first. It reads at most depth state commits.
 func (w *Session) History(ctx context.Context, app string, limit, depth int) (status.History, error) {
 	if w.State == nil {
 		return status.History{}, fmt.Errorf("there is no branch %s: nothing has been recorded for cluster %s",
@@ -43,7 +43,7 @@ func (w *Session) History(ctx context.Context, app string, limit, depth int) (st
 	return h, nil
 }
 
-// nameAuthors sets authors and subjects that the record lacks, such as of a version that was rejected before its
+// nameAuthors sets missing authors and subjects. The record has none for a version that was rejected before its
 // release.
 func (w *Session) nameAuthors(ctx context.Context, releases []status.Past) {
 	var commits []string
@@ -106,8 +106,8 @@ func isIn(own map[string]bool, title string) bool {
 	return own[title] || own[title[:strings.LastIndex(title, "-")+1]]
 }
 
-// titlesOf returns the titles of an app's objects, ReplicaSets and hook Jobs. Pods may be deleted already, so "Pod
-// shop/web-" is a prefix.
+// titlesOf returns the titles of an app's objects, ReplicaSets and hook Jobs. An event's pod may be deleted already, so
+// "Pod shop/web-" selects pods by prefix.
 func titlesOf(s rollout.State, seen rollout.Observed) map[string]bool {
 	own := map[string]bool{}
 	add := func(kind, namespace, name string) {
@@ -115,7 +115,7 @@ func titlesOf(s rollout.State, seen rollout.Observed) map[string]bool {
 	}
 	for _, ref := range s.Inventory {
 		own[ref.Kind+" "+ref.Namespace+"/"+ref.Name] = true
-		if _, is := rollout.WorkloadOf(ref); is { // another app's pod may begin with a Service's name
+		if _, is := rollout.WorkloadOf(ref); is { // another app's pod may have a Service's name as prefix
 			add(ref.Kind, ref.Namespace, ref.Name)
 		}
 	}

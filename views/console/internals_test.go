@@ -22,7 +22,6 @@ import (
 	"gitrollout.dev/gitrollout/views/status"
 )
 
-// must fails the test and ends it if err is not nil.
 func must(t testing.TB, err error) {
 	t.Helper()
 	if err != nil {
@@ -90,8 +89,8 @@ func TestAHeldAppIsAtTheCommitThatChangedIt(t *testing.T) {
 	compare.CheckNamed(t, "it is at the newest commit", tip, commit())
 }
 
-// TestUnreadableAppIsShown checks that a listing of all apps shows an app whose commit cannot be read, with the error.
-// A listing of only this app returns the error.
+// TestUnreadableAppIsShown checks that a listing of all apps shows the error of an app whose commit cannot be read. A listing of only this
+// app returns the error.
 func TestUnreadableAppIsShown(t *testing.T) {
 	repo := gittest.New(t)
 	repo.CommitFiles("apps", map[string]string{

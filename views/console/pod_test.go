@@ -39,7 +39,7 @@ func (a answers) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	_ = json.NewEncoder(w).Encode(answer)
 }
 
-// TestPod checks the events and the log lines of a pod that a page gets. Data that cannot be read is absent, and the reason is given.
+// TestPod checks the events and the log lines on a pod's page. Data that cannot be read is absent, and the reason is given.
 func TestPod(t *testing.T) {
 	about := func(name, reason string, at time.Time) corev1.Event {
 		return corev1.Event{Reason: reason, Type: "Warning", LastTimestamp: metav1.NewTime(at), Count: 2, Message: "says the test",

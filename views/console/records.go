@@ -96,7 +96,7 @@ func (r *Records) Diff(ctx context.Context, name string) (dashboard.Diff, error)
 	}
 	release := state.Release
 	if head := w.Head(app); release == nil && state.Phase == rollout.Degraded && head.Render != nil {
-		// The newest commit may have changed only other apps.
+		// The rejected commit may precede commits that changed only other apps.
 		if r, is := state.IsRejected(head.Render.Release()); is {
 			release = &rollout.Release{Commit: r.Commit}
 		}
@@ -220,7 +220,7 @@ func (r *Records) Pod(ctx context.Context, p status.VersionPod) (d dashboard.Pod
 	return d
 }
 
-// Act implements dashboard.Actor. It refuses an action if the user saw another release.
+// Act implements dashboard.Actor. It refuses an action if the user's page showed another release.
 func (r *Records) Act(ctx context.Context, who dashboard.Person, app string, a propose.Action) (string, error) {
 	w, err := r.open(ctx)
 	if err != nil {

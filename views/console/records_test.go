@@ -67,7 +67,7 @@ spec: {workloadRef: {apiVersion: apps/v1, kind: Deployment, name: shop}, strateg
 }
 
 // TestObjects checks the objects on a page: they have gitrollout's label, and no values of Secrets. If the cluster is not read, a note says
-// that a release's pods are not observed. After this, the session must be without a cluster again.
+// that a release's pods are not observed. Afterwards, the session must have no note.
 func TestObjects(t *testing.T) {
 	repo := gittest.New(t)
 	v1 := repo.CommitFiles("v1", map[string]string{rollout.ConfigPath("prod"): config, "apps/shop/secret.yaml": "apiVersion: v1\n" +
@@ -142,7 +142,7 @@ func TestRendersHoldNoLock(t *testing.T) {
 	}
 }
 
-// TestRecordsOfASession checks that Records with a Session read the session's commits, also after newer commits.
+// TestRecordsOfASession checks that Records with a Session read the session's commits, even if newer commits exist.
 func TestRecordsOfASession(t *testing.T) {
 	repo := gittest.New(t)
 	commit := repo.CommitFiles("app", map[string]string{rollout.ConfigPath("prod"): config, "apps/shop/kustomization.yaml": "resources: []\n"})

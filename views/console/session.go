@@ -25,7 +25,7 @@ type Options struct {
 	Branch   string
 	Repo     *git.Repo // a mirror
 	Renderer *render.Renderer
-	Own      string // gitrollout's, to which no app may write; or ""
+	Own      string // gitrollout's namespace, to which no app may write; or ""
 	Now      func() time.Time
 	Command  func(line string) string // adds the current flags to a suggested command
 	// Detail reads an app's commits even if no decision needs these. This is slow for many apps.
@@ -90,7 +90,7 @@ func (w *Session) Refresh(ctx context.Context) (changed bool, err error) {
 	if err := w.At(ctx, heads.Main); err != nil {
 		return true, err
 	}
-	w.Heads = heads // set last, because a cancelled Refresh is repeated
+	w.Heads = heads // set last, so that Refresh reads again after an error
 	return true, nil
 }
 
@@ -131,7 +131,7 @@ func (w *Session) configBefore(ctx context.Context, commit string) (last *rollou
 	return last, err
 }
 
-// Warning returns the reason why an older configuration is used, or "".
+// Warning returns why an older configuration is used, or "".
 func (w *Session) Warning() string {
 	if w.Tip.Behind == nil {
 		return ""
@@ -230,8 +230,8 @@ func (w *Session) Input(ctx context.Context, app rollout.App, now time.Time) (in
 
 var errNotNeeded = errors.New("is not needed")
 
-// gatherer renders only head, unless needed is true. *failed gets errors of Git and the cluster, except for a missing
-// or invalid commit.
+// gatherer renders only head, unless needed is true. *failed gets errors of Git and the cluster, except errors about
+// missing or invalid commits.
 func (w *Session) gatherer(ctx context.Context, head *rollout.Render, needed bool, failed *error) (g source.Gatherer) {
 	g.RenderAt = func(ctx context.Context, app rollout.App, commit string) (*rollout.Render, error) {
 		switch {

@@ -193,7 +193,7 @@ func TestActionsAreGuarded(t *testing.T) {
 	}
 }
 
-// withPod adds a pod with the app's name and a metric to an app.
+// withPod gives an app a pod and two metrics.
 func withPod(a status.App) status.App {
 	a.Metrics = []status.Metric{{Metric: "errors", Query: "rate(errors[1m])", Limits: "failureLimit: 2"},
 		{Metric: "errors", Query: "rate(all[1m])", Limits: "failureLimit: 2"}}

@@ -43,7 +43,7 @@ func (s *Server) mayRead(r *http.Request, app string) (code int, why string) {
 func (s *Server) seenBy(r *http.Request, d Detail) Detail {
 	s.seeing.Lock()
 	defer s.seeing.Unlock()
-	d.App = s.seen(d.App) // only for open pages, and not in Board
+	d.App = s.seen(d.App) // computed only for open pages, so Board lacks it
 	if code, _ := s.mayRead(r, d.App.App); code != http.StatusOK {
 		d.Metrics = withoutQueries(d.Metrics)
 	}
@@ -55,7 +55,7 @@ func withoutQueries(all []status.Metric) []status.Metric {
 }
 
 // forPeople serves data that may contain credentials, so users need a right to the app. Errors name the equivalent
-// command, with APP for the app.
+// command, with the app's name in place of APP.
 func (s *Server) forPeople(what, command string, answer func(http.ResponseWriter, *http.Request, Detail),
 ) http.HandlerFunc {
 	return s.ofApp(func(w http.ResponseWriter, r *http.Request, app Detail) {

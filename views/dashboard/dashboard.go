@@ -99,7 +99,7 @@ func New(o Options) (*Server, error) {
 	s.mux.HandleFunc("GET /apps", s.page("fleet"))
 	s.mux.HandleFunc("GET /apps/{app}", s.page("app"))
 	s.mux.HandleFunc("GET /plain", s.plain)
-	s.mux.Handle("GET /assets/{file}", http.FileServerFS(embedded)) // {file} matches no folder, so none is listed
+	s.mux.Handle("GET /assets/{file}", http.FileServerFS(embedded)) // {file} matches no folder, so no folder is listed
 	s.mux.HandleFunc("GET /api/v1/apps", func(w http.ResponseWriter, _ *http.Request) {
 		send(w, http.StatusOK, s.Board.Listing())
 	})

@@ -40,7 +40,7 @@ func appOf(name string, phase rollout.Phase, weight int) status.App {
 	}
 }
 
-// TestBoardOfSharedChanges checks that each answer counts the apps of all shared changes, and that rows have their places.
+// TestBoardOfSharedChanges checks that each answer counts all apps of a shared change, and that a row has its app's state in the change.
 func TestBoardOfSharedChanges(t *testing.T) {
 	board := dashboard.NewBoard("prod", "")
 	show := func(name, state string) {
@@ -98,7 +98,6 @@ func (f *fakeActor) Act(_ context.Context, who dashboard.Person, app string, a p
 	return "pushed", f.err
 }
 
-// must fails the test and ends it if err is not nil.
 func must(t testing.TB, err error) {
 	t.Helper()
 	if err != nil {
@@ -379,8 +378,8 @@ func TestAPIIsWhatGetPrints(t *testing.T) {
 	}
 }
 
-// TestDifferencesBesideAChart checks that an app's page gets the differences that its comparisons find, also in the stream.
-// The list of all apps has none.
+// TestDifferencesBesideAChart checks that an app's page and its stream have the differences that the app's comparisons find. The list of
+// all apps has no differences.
 func TestDifferencesBesideAChart(t *testing.T) {
 	began := time.Date(2026, 11, 30, 12, 0, 0, 0, time.UTC)
 	web := rollout.Workload{Namespace: "shop", Name: "web"}

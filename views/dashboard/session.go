@@ -159,7 +159,7 @@ func (s *Server) me(w http.ResponseWriter, r *http.Request) {
 
 const maxBody = 16 << 10
 
-// receive decodes JSON and returns the rules. Other sites' forms cannot send the required content type of JSON.
+// receive decodes JSON and returns the rules. It requires JSON's content type, which other sites' forms cannot send.
 func (s *Server) receive(w http.ResponseWriter, r *http.Request, data any) *rules {
 	if kind, _, _ := strings.Cut(r.Header.Get("Content-Type"), ";"); kind != "application/json" {
 		fail(w, http.StatusUnsupportedMediaType, "send application/json")

@@ -16,7 +16,6 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// must fails the test and ends it if err is not nil.
 func must(t testing.TB, err error) {
 	t.Helper()
 	if err != nil {
@@ -62,8 +61,8 @@ func FuzzOpen(f *testing.F) {
 	})
 }
 
-// TestRightsAreWhatARuleGives checks with random rules that a user has only verbs that a rule grants. If the user has
-// signed in with a token, only rules with this token count, because groups are claims of the identity provider.
+// TestRightsAreWhatARuleGives checks with random rules that a user has only verbs that a rule grants. After a sign-in with a token, only
+// rules with this token count. A rule for a group needs a claim of the identity provider.
 func TestRightsAreWhatARuleGives(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	pick := func(from ...string) string { return from[random.IntN(len(from))] }
@@ -122,7 +121,7 @@ func FuzzAccessFile(f *testing.F) {
 	})
 }
 
-// TestSamplesAreOfChanges checks that a sample is added only if a number in it differs from the last sample.
+// TestSamplesAreOfChanges checks that a sample is added only if one of its numbers differs from the last sample.
 func TestSamplesAreOfChanges(t *testing.T) {
 	noon := time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC)
 	list := appended(nil, Sample{At: noon})

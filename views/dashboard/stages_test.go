@@ -57,8 +57,8 @@ func ask(t *testing.T, url string, headers ...string) (*http.Response, string) {
 	return res, string(body)
 }
 
-// TestFleetOfStages checks the first page and the fleet's answer, with fleet.yaml and without. The answer is in the order of urgency. Other
-// cases are a search, a page that has the newest answer, and a Git server that cannot be read.
+// TestFleetOfStages checks the first page and the fleet's answer, with and without fleet.yaml. The answer lists apps by urgency. Other
+// cases are a search, an ETag of the newest answer, and an unreachable Git server.
 func TestFleetOfStages(t *testing.T) {
 	fleet := stagedOf("calm mail pay shop wiki", func(a *status.App) {
 		switch a.App {
@@ -107,7 +107,8 @@ func TestFleetOfStages(t *testing.T) {
 	compare.CheckNamed(t, "without Git", []any{502, `{"error":"git: unreachable"}` + "\n"}, []any{res.StatusCode, body})
 }
 
-// TestLargeFleet checks that 500 apps in four stages have at most 300 KB, and that a larger fleet's answer has only the most urgent apps.
+// TestLargeFleet checks that the answer for 500 apps in four stages has at most 300 KB, and that a larger fleet's answer has only the most
+// urgent apps.
 func TestLargeFleet(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	words := strings.Fields("fix faster checkout retry queue the a cache bump version of wallet search index for and update client timeouts")

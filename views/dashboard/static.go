@@ -15,7 +15,7 @@ import (
 )
 
 // Export returns pages that need no server, by file: index.html, app-NAME.html for each app and, with stages,
-// apps.html. They show only data for visitors without a sign-in. Ages are as of "at", the time of the commits "of".
+// apps.html. They show only the data that needs no sign-in. Ages are as of "at". "of" names the commits.
 func (s *Server) Export(ctx context.Context, of string, at time.Time) (pages map[string][]byte, err error) {
 	pages, staged, list := map[string][]byte{}, s.Board.Staged.Load(), "index.html"
 	add := func(file, name, app string, answers map[string]any) {
@@ -47,7 +47,7 @@ func (s *Server) Export(ctx context.Context, of string, at time.Time) (pages map
 	return pages, err
 }
 
-// inlined returns the files that a live page reads, and a Content-Security-Policy that permits only these.
+// inlined returns a page's files, and a Content-Security-Policy that permits only these.
 func inlined(page string) map[string]any {
 	asset := func(name string) []byte { data, _ := embedded.ReadFile("assets/" + name); return data }
 	base64 := base64.StdEncoding.EncodeToString

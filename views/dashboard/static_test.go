@@ -23,7 +23,7 @@ import (
 // breakout is a text that tries to leave a script element, and to inject HTML.
 const breakout = `</script><script>alert(1)</script><!--<script>-->` + "\u2028" + evil
 
-// pastRecords has a history with foreign text. All other data is from fakeRecords, and not for visitors.
+// pastRecords has a history with foreign text. Visitors must not see the data from fakeRecords.
 type pastRecords struct{ fakeRecords }
 
 func (pastRecords) History(_ context.Context, app string) (dashboard.History, error) {
@@ -32,7 +32,7 @@ func (pastRecords) History(_ context.Context, app string) (dashboard.History, er
 
 var exportTime = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 
-// exportOf returns the pages of an export by file name. The apps are shop, with foreign text and a query, and wiki.
+// exportOf returns the pages of an export by file name. The app shop has foreign text and a query. The app wiki has neither.
 func exportOf(t *testing.T, isStaged bool) map[string]string {
 	t.Helper()
 	shop := appOf("shop", rollout.Paused, 25)

@@ -203,7 +203,7 @@ func (x *rightsExam) needs(apps []App, mapper meta.RESTMapper) {
 	}
 }
 
-// needsOfApp also adds to missing each kind that the API server does not serve.
+// needsOfApp collects an app's rights. It adds kinds that the API server does not serve to missing.
 func (x *rightsExam) needsOfApp(app App, mapper meta.RESTMapper, as wants, missing map[string]bool) {
 	account := ""
 	writes := func(ref rollout.Ref, version ...string) error {
@@ -251,7 +251,7 @@ func (x *rightsExam) needsOfApp(app App, mapper meta.RESTMapper, as wants, missi
 	}
 }
 
-// needsOfRelease does not include writes of the app's objects.
+// needsOfRelease collects a release's rights, except writes of the app's objects.
 func needsOfRelease(spec rollout.Spec, account string, restarts bool, as wants) {
 	namespace := spec.Workload.Namespace
 	if spec.Canary != nil && spec.Canary.Traffic != nil {

@@ -15,8 +15,8 @@ func object(version, kind, namespace string) rollout.Object {
 	return rollout.Object{"apiVersion": version, "kind": kind, "metadata": map[string]any{"name": "a", "namespace": namespace}}
 }
 
-// TestRoles checks the roles for two apps: gitrollout's own account writes the first app's objects, and a service
-// account the second's. The roles also allow the Jobs of analyses and hooks, and a restart that the first app requests.
+// TestRoles checks the roles for two apps: the first app's service account writes its objects, and gitrollout's own account writes the
+// second app's. The roles also allow the Jobs of analyses and hooks, and the deletion of pods for restarts.
 func TestRoles(t *testing.T) {
 	mapper := meta.NewDefaultRESTMapper([]schema.GroupVersion{{Version: "v1"}})
 	mapper.Add(schema.GroupVersionKind{Group: "apps", Version: "v1", Kind: "Deployment"}, meta.RESTScopeNamespace)

@@ -169,8 +169,8 @@ func checkApp(renderer *render.Renderer, tree rollout.Tree, app rollout.App) (Ap
 	return a, built, nil
 }
 
-// claim makes an app the owner of its objects. If another app has the object, claim returns an error, unless the object
-// holds data and is equal in both apps.
+// claim makes an app the owner of its objects. If another app already has an object, claim returns an error, unless the
+// object holds data and is equal in both apps.
 func claim(owners map[rollout.Ref]*rollout.Render, built *rollout.Render) error {
 	for _, o := range built.Objects {
 		ref := o.Ref()

@@ -61,7 +61,7 @@ func follow(in *strategies.Input, r *rollout.Render) {
 	in.Head = strategies.Head{Commit: r.Commit, Render: r}
 }
 
-// left replaces the release in flight by a newer one, which waits because a hook of the old release still runs.
+// left replaces the release in flight by a newer release, which waits because a hook of the old release still runs.
 func left(in *strategies.Input) {
 	follow(in, contentOf("c3", "c1-3"))
 	in.Source, in.State.Source = contentOf("c1", "c1-1"), "c1"

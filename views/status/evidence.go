@@ -75,8 +75,8 @@ func Analyses(runs []rollout.AnalysisRun, metrics []rollout.Metric) (all []Analy
 	return all
 }
 
-// analysesOf returns a release's runs, with the differences that comparisons detect. The traffic is the run's own or,
-// without one, the record's.
+// analysesOf returns a release's runs, with the differences that comparisons detect. The traffic is from the same run
+// or, if this run measured none, from the release's other runs.
 func analysesOf(in strategies.Input, specs []rollout.Spec, workloads []Workload) []Analysis {
 	runs := strategies.Runs(in)
 	all := Analyses(runs, slices.Concat(rollout.Mapped(specs, rollout.Spec.Metrics)...))

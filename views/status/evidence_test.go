@@ -103,8 +103,9 @@ func TestDifferencesInWords(t *testing.T) {
 	}
 }
 
-// TestSeen checks which differences the comparisons of a release find, as plan prints them. The requests are the run's own, or else
-// recorded requests, or else three assumed rates. Equal requests are simulated once. Runs after the release have no such texts.
+// TestSeen checks which differences the comparisons of a release find, as plan prints them. The request rate is from the run itself or from
+// another run. If no run has requests, three rates are assumed. Equal rates are simulated once. After the release, its runs have no such
+// texts.
 func TestSeen(t *testing.T) {
 	metric := rollout.Metric{Name: "errors", Interval: time.Minute, Count: 5, Compare: &rollout.Compare{},
 		Config: map[string]any{"query": "sum(increase(errors[{{elapsed}}s]))"}}

@@ -18,7 +18,7 @@ type Fleet struct {
 	Notes  []string   `json:"notes,omitempty"`
 }
 
-// FleetApp has an app's states by stage. Within a stage, they are in the order of the clusters' names.
+// FleetApp has an app's states by stage. Within a stage, the states are sorted by cluster name.
 type FleetApp struct {
 	App    string           `json:"app"`
 	Stages map[string][]App `json:"stages"`

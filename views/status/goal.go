@@ -25,7 +25,7 @@ type Ending int
 const (
 	NotYet Ending = iota
 	Reached
-	Missed // the version was rejected, reverted, or a newer push replaced it
+	Missed // the version was rejected, reverted, or replaced by a newer push
 	Stuck  // a user must act: the app is held, or serves but is unhealthy
 )
 

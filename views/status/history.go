@@ -128,7 +128,7 @@ func (h *chronicle) take(e Event, first, whole bool) {
 	}
 	if r, is := refusedAtRest(was, s); is && !flying && len(h.past) == before {
 		p := Past{Hash: r.Hash, Commit: r.Commit, Started: r.At, Outcome: Refused, Reason: r.Reason}
-		for _, run := range was.Hooks { // after the end of a Job, Since is the end
+		for _, run := range was.Hooks { // Since is the end of an ended Job
 			if run.Release == r.Hash && run.Since.Before(p.Started) {
 				p.Started = run.Since
 			}
@@ -262,8 +262,8 @@ func Standing(s rollout.State) string {
 	return text
 }
 
-// wait tracks a release whose hooks run before it begins. When the hooks end, wait returns the release. If it neither
-// begins nor is rejected, wait adds it to h.past.
+// wait tracks a release whose hooks run before it begins. When the hooks end, wait returns the release. If the release
+// neither begins nor is rejected, wait adds it to h.past.
 func (h *chronicle) wait(e Event) (ended *Past) {
 	run, waits := h.waitsFor(e.State)
 	if p := h.waiting; p != nil && !(waits && run.Release == p.Hash) {
@@ -303,7 +303,7 @@ func (p *Past) takeUp(waited *Past) {
 	}
 }
 
-// noteHooks keeps known logs, because a later record has no old logs.
+// noteHooks keeps known logs, because later records omit older logs.
 func (p *Past) noteHooks(s rollout.State) {
 	for _, run := range s.Hooks {
 		i := slices.IndexFunc(p.Hooks, func(known rollout.HookRun) bool { return known.Job == run.Job })

@@ -8,8 +8,8 @@ import (
 	"gitrollout.dev/gitrollout/strategies"
 )
 
-// releaseOf returns a release for display, or nil. A record of an older gitrollout has no images, so these come from
-// the commit's render.
+// releaseOf returns a release for display, or nil. A record of an older gitrollout has no images, so the images come
+// from the commit's render.
 func releaseOf(in strategies.Input, r *rollout.Release) *Release {
 	if r == nil {
 		return nil
@@ -24,7 +24,8 @@ func releaseOf(in strategies.Input, r *rollout.Release) *Release {
 		Fast: r.Fast}
 }
 
-// imagesText returns images in short form, or "". If the other version has another tag, it shows both: "web:v1 → v2".
+// imagesText returns images in short form, or "". If the other version has another tag, the text shows both tags:
+// "web:v1 → v2".
 func imagesText(images, other []string) string {
 	names := rollout.Mapped(rollout.ShownImages(other, images), rollout.ShortImage)
 	return strings.Join(rollout.Mapped(rollout.ShownImages(images, other), func(image string) string {
@@ -46,8 +47,8 @@ func cutTag(image string) (name, tag string) {
 	return image, ""
 }
 
-// Newest returns the release in flight or, without one, the stable version. An app without stages has the applied
-// commit.
+// Newest returns the release in flight or, without one, the stable version. For an app without stages, it returns the
+// applied commit.
 func (a App) Newest() *Release {
 	newest := cmp.Or(a.Release, a.Stable)
 	if c := a.Source; newest == nil && c != nil {
@@ -61,7 +62,7 @@ func (a App) ImagesText() string {
 	return a.ImagesBeside(cmp.Or(a.Newest(), &Release{}).Images)
 }
 
-// ImagesBeside returns images in short form. If stable's tag differs, it shows both.
+// ImagesBeside returns images in short form. If stable's tag differs, the text shows both tags.
 func (a App) ImagesBeside(images []string) string {
 	return imagesText(images, cmp.Or(a.Stable, &Release{}).Images)
 }

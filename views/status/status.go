@@ -81,7 +81,7 @@ type Rejected struct {
 	Images  []string     `json:"images,omitempty"`
 	Hash    rollout.Hash `json:"hash"`
 	Commit  string       `json:"commit"`
-	Author  string       `json:"author,omitempty"` // absent, like Subject, if a newer commit has the version
+	Author  string       `json:"author,omitempty"` // absent, like Subject, if the newest commit is not Commit
 	Subject string       `json:"subject,omitempty"`
 	Reason  string       `json:"reason"`
 	At      time.Time    `json:"at"`
@@ -259,8 +259,7 @@ func (a *App) showHealth(in strategies.Input) {
 // Waits reports whether the app waits only for a time or a Job's end.
 func (a App) Waits() bool { return a.Held.Waits() }
 
-// NeedsPerson reports whether a user must act, because a problem holds the app, the app is Degraded, or it waits for a
-// promotion.
+// NeedsPerson reports whether a user must act.
 func (a App) NeedsPerson() bool {
 	if a.Held != nil {
 		return !a.Waits()
@@ -268,7 +267,7 @@ func (a App) NeedsPerson() bool {
 	return a.Phase == rollout.Degraded || (a.Phase == rollout.Paused && a.Due == nil)
 }
 
-// WhyHeld returns why the app is held. If the record is outdated, it returns the current reason.
+// WhyHeld returns why the app is held. While the app waits for hooks or a decision, it returns the current condition.
 func (a App) WhyHeld() string {
 	what, until, waits := strings.Cut(a.Held.Message, " waits ")
 	isLive := a.Held.Is(rollout.HeldHook) || strings.HasPrefix(until, "for the end of decision: ")
@@ -278,7 +277,7 @@ func (a App) WhyHeld() string {
 	return a.Held.Message
 }
 
-// HeldText returns a held app's label: "running hooks", "waiting" or "held".
+// HeldText returns a held app's label.
 func (a App) HeldText() string {
 	switch {
 	case a.Held != nil && a.Held.Reason == rollout.HeldHook:

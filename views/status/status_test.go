@@ -457,8 +457,8 @@ func TestMetrics(t *testing.T) {
 	compare.CheckNamed(t, "the URL, which may have a token", false, strings.Contains(string(data), "secret"))
 }
 
-// TestElapsedInQueries checks that a shown query has the window of the last measurement. The window begins with the step, the recorded
-// counts, the release, or a watch. A query that was not sent keeps the placeholder.
+// TestElapsedInQueries checks that a shown query has the window of the last measurement. {{elapsed}} begins with the run, the step or the
+// recorded counts, and {{release.elapsed}} with the release or the watch. A query that was not sent keeps the placeholder.
 func TestElapsedInQueries(t *testing.T) {
 	const query = "a[{{elapsed}}s] b[{{ release.elapsed }}s]"
 	run := func(name string, at time.Time, e *rollout.Sequential) rollout.AnalysisRun {
@@ -490,8 +490,8 @@ func TestElapsedInQueries(t *testing.T) {
 	}
 }
 
-// TestOfSaysHowManyPodsAreAsked checks that a setCanaryScale step without a router shows the number of desired pods,
-// and any other step the weight.
+// TestOfSaysHowManyPodsAreAsked checks that a setCanaryScale step without a router shows the number of desired pods. Otherwise, the weight
+// is shown.
 func TestOfSaysHowManyPodsAreAsked(t *testing.T) {
 	for want, step := range map[string]rollout.Step{
 		"1 pod":  {SetCanaryScale: &rollout.CanaryScale{Replicas: new(1)}},
@@ -557,8 +557,8 @@ func TestPlainWorkloads(t *testing.T) {
 	compare.CheckNamed(t, "workloads without a render", 4, len(status.Of(in, "prod", nil).Workloads))
 }
 
-// TestWaitingOfSeveral checks an app whose workloads wait for different conditions. The text names each workload with
-// its condition. The due time is the workloads' earliest.
+// TestWaitingOfSeveral checks an app whose workloads wait for different conditions. The text names each workload with its condition. The
+// due time is the earliest of all workloads.
 func TestWaitingOfSeveral(t *testing.T) {
 	in := strategies.Input{State: rollout.State{Phase: rollout.Paused}}
 	soon, late := minute(1), minute(2)

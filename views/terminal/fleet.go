@@ -18,7 +18,7 @@ type Filter struct {
 	Namespace string                       // "" for all
 	Labels    func(map[string]string) bool // must match the labels of an app's workloads; nil matches all
 	Phases    []string
-	Held      bool   // a problem holds the app (phase Held)
+	Held      bool   // a problem holds the app
 	Waiting   bool   // a user must act
 	Text      string // part of name, image, commit, author, subject or reason
 	Sort      string // a key of orders, or ""

@@ -55,7 +55,8 @@ type News struct {
 	note  string
 }
 
-// Of returns the lines of changed apps. The first call, and each call with k.Wide, returns the whole listing.
+// Of returns the lines of changed apps. The first call returns the whole listing. With k.Wide, each later change also
+// does.
 func (n *News) Of(l status.Listing, k Look, whole func(Look) string) string {
 	if n.lines == nil {
 		n.lines = map[string]string{}

@@ -10,7 +10,7 @@ import (
 	"gitrollout.dev/gitrollout/views/status"
 )
 
-// List draws a line for each app. If k.Rows is set, it draws counts and at most k.Rows lines.
+// List draws a line for each app. If k.Rows is set, it also draws counts, and in total at most k.Rows lines.
 func List(l status.Listing, k Look) string {
 	if k.Wide {
 		k.Width = 0
@@ -82,8 +82,7 @@ func drawTable(l status.Listing, k Look) string {
 	return b.String()
 }
 
-// narrow shrinks the image column, and then drops the least important columns until the row fits. The name, the phase
-// and the last column stay.
+// narrow shrinks the image column, and then drops the least important columns until the row fits.
 func narrow(widths []int, columns int) {
 	const room = 24
 	if columns <= 0 {
@@ -136,7 +135,7 @@ func sharedText(a status.App) string {
 
 func sinceOf(a status.App) time.Time { return cmp.Or(a.Newest(), &status.Release{}).Since }
 
-// summary takes step and weight from the workload with the lowest weight. ready is "-" if pods are not observed.
+// summary takes step and weight from the workload with the lowest weight.
 func summary(a status.App) (strategy, step, weight, ready string) {
 	strategy, step, weight, ready = "-", "-", "-", "-"
 	have, want := 0, 0

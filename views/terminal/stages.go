@@ -10,8 +10,8 @@ import (
 	"gitrollout.dev/gitrollout/views/status"
 )
 
-// Fleet draws a line for each app, with a column for each stage. Below, it says why clusters wait. If detail or k.Wide
-// is set, each cluster has a line as in List.
+// Fleet draws a line for each app, with a column for each stage. Below each app, it says why clusters wait. If detail
+// or k.Wide is set, each cluster has a line as in List.
 func Fleet(f status.Fleet, detail bool, k Look) string {
 	rows := [][]span{append([]span{{"APP", dim}}, rollout.Mapped(f.Stages, func(stage string) span {
 		return span{cmp.Or(stage, "(no stage)"), dim}
