@@ -17,16 +17,17 @@ var updateConformance = flag.Bool("update", false, "rewrite docs/conformance.md"
 
 const conformancePage = "docs/conformance.md"
 
-// suite is the list of another tool's end-to-end tests, in testdata/conformance. Its first line is
-// "NAME | VERSION | NUMBER | ADDRESS | NOTE". A line "VERDICT | TESTS" begins a group of scenarios, which the indented lines below
-// name. "×2" marks a scenario for two API versions.
+// suite is a file in testdata/conformance with another tool's end-to-end tests. The first line is
+// "NAME | VERSION | NUMBER | ADDRESS | NOTE". After a line "VERDICT | TESTS", each indented line names a scenario with this verdict.
+// "×2" marks a scenario for two API versions.
 type suite struct {
 	name, version, address, note string
 	want                         int // the number of scenarios
 	groups                       []verdict
 }
 
-// verdict is the result of scenarios: same, differs or refused. The tests, DIR:TEST or DIR:TEST/SUBTEST, prove the result.
+// verdict compares gitrollout's behaviour with scenarios: same, differs or refused. The tests (DIR:TEST or DIR:TEST/SUBTEST) prove the
+// verdict.
 type verdict struct {
 	text      string
 	tests     []string
@@ -110,7 +111,7 @@ func TestConformance(t *testing.T) {
 	}
 }
 
-// exists returns whether a test exists. A subtest is a file of the package's testdata.
+// exists returns whether a test exists. A subtest S exists if the package's testdata has a file S.txtar.
 func exists(t *testing.T, tests map[string]bool, name string) bool {
 	t.Helper()
 	dir, test, _ := strings.Cut(name, ":")
@@ -127,7 +128,8 @@ func exists(t *testing.T, tests map[string]bool, name string) bool {
 	return found
 }
 
-// conformance returns docs/conformance.md: for each tool the numbers of verdicts and a table of scenarios, the differences last.
+// conformance returns docs/conformance.md: for each tool, the number of scenarios per verdict, and a table of scenarios with the
+// differences last.
 func conformance(suites []suite) string {
 	var b strings.Builder
 	b.WriteString("# Conformance\n\n<!-- written by go test ./internal/archtest -run TestConformance -update -->\n\n" +

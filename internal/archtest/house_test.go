@@ -196,8 +196,8 @@ func linesOfText(file string) map[int]bool {
 	}
 }
 
-// TestRaceListIsComplete checks that the Makefile's list of packages for the race detector has exactly the packages
-// with tests that use a lock or start a goroutine.
+// TestRaceListIsComplete checks the Makefile's list of packages for the race detector. The list must have exactly the packages that have
+// tests, and use a lock or start a goroutine.
 func TestRaceListIsComplete(t *testing.T) {
 	out, err := exec.Command("make", "--no-print-directory", "-C", root, "race-list").Output()
 	must(t, err)
@@ -232,7 +232,7 @@ func TestRaceListIsComplete(t *testing.T) {
 	}
 }
 
-// modules returns the folders of all modules except the product's module. It omits modules directly inside another returned module.
+// modules returns the folders of all modules except the product's module. It omits a module whose parent folder is a module.
 func modules(t *testing.T) (dirs []string) {
 	t.Helper()
 	files, err := find("/go.mod")

@@ -127,7 +127,7 @@ var table = map[string]rule{
 			"golang.org/x/term", "sigs.k8s.io/yaml",
 		}, kubernetes...),
 	},
-	// simulate/kube models a cluster, and simulate/memgit a Git server. They import no package whose tests use the model.
+	// simulate/kube models a cluster, and simulate/memgit a Git server. A model imports no package whose tests use the model.
 	"simulate/kube":   {own: []string{"rollout"}},
 	"simulate/memgit": {own: []string{"reconciler/source", "rollout"}},
 	"internal/guard":  {own: []string{"rollout", "simulate/kube", "traffic"}},
@@ -261,7 +261,7 @@ func TestTopFoldersHaveNoCircle(t *testing.T) {
 	}
 }
 
-// tooBig lists packages, each with the reason, that the product must not import. It would use only a small part of a big package.
+// tooBig lists packages that are too big for the product to import, each with the reason.
 var tooBig = map[string]string{
 	"k8s.io/client-go/kubernetes": "the clients of all groups are 8 MB of the program; those that are needed are in typed/",
 }

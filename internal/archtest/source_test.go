@@ -140,7 +140,6 @@ func section(t *testing.T, page, title string) string {
 	return text
 }
 
-// must ends the test if there is an error.
 func must(t *testing.T, err error) {
 	t.Helper()
 	if err != nil {

@@ -17,8 +17,8 @@ var (
 	topRights  = regexp.MustCompile(`(?m)^permissions:\n((?:  .*\n)+)`)
 )
 
-// TestWorkflows checks each workflow: an action is pinned by its commit with the version as a comment, a step calls
-// only existing make targets, and only a job has the right to write.
+// TestWorkflows checks each workflow. Actions are pinned by commit, with the version as a comment. Steps call only existing make targets.
+// The top-level permissions do not include write.
 func TestWorkflows(t *testing.T) {
 	targets := map[string]bool{}
 	for _, m := range makeTarget.FindAllStringSubmatch(read(t, "Makefile"), -1) {
@@ -60,7 +60,7 @@ func TestWorkflows(t *testing.T) {
 	}
 }
 
-// calledTargets returns the make targets that a workflow's steps call. Steps of a matrix call each of its targets.
+// calledTargets returns the make targets that a workflow's steps call. If a step uses a matrix, all targets of the matrix are called.
 func calledTargets(workflow string) (targets []string) {
 	for _, run := range runLine.FindAllStringSubmatch(workflow, -1) {
 		for _, m := range makes.FindAllStringSubmatch(run[1], -1) {

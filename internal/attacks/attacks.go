@@ -14,7 +14,7 @@ const Namespace = "evil"
 const Policy = "namespaces: [evil, evil-*], sources: [apps/**, base/**], resources: {deny: [/Secret, /ServiceAccount, rbac.authorization.k8s.io/RoleBinding]}, " +
 	"rollouts: {required: true, maxFirstWeight: 25, minDuration: 30m}"
 
-// Attack is one attack: the files that the user pushes, and the expected refusal.
+// Attack is one attack: files in the repository, and the expected refusal.
 type Attack struct {
 	Files map[string]string // by path: in the app's folder, or from the repository's root if the path begins with a slash
 	Refusal
@@ -22,7 +22,7 @@ type Attack struct {
 
 // Refusal is the error with which gitrollout must refuse an attack.
 type Refusal struct {
-	Config string // part of the error if the configuration allows only the namespaces of the two apps; "": no error
+	Config string // part of the error if the app may write only to its and the victim's namespaces; "": no error
 	Policy string // the violated rule of Policy if the configuration allows everything; "": the error contains Config
 }
 
@@ -110,7 +110,8 @@ func Of(app string, victim Victim) map[string]Attack {
 	return all
 }
 
-// withinItsOwn returns attacks inside the app's own namespace. No configuration refuses these attacks, so only a rule of Policy can.
+// withinItsOwn returns attacks inside the app's own namespace. The configuration cannot refuse these attacks, but a
+// rule of Policy refuses each attack.
 func withinItsOwn() map[string]Attack {
 	released := func(strategy string) map[string]string {
 		return object("apps/v1", "Deployment", "name: a", pods+"---\napiVersion: gitrollout.dev/v1alpha1\nkind: Rollout\nmetadata: {name: a}\n"+

@@ -8,7 +8,7 @@ import (
 
 // Bomb is an app whose rendering or analysis would take too much time or memory.
 type Bomb struct {
-	Files map[string]string // a path without a folder is in the app's folder; other folders are beside the app's folder
+	Files map[string]string // a path without a folder is in the app's folder; other paths start at its parent
 	Want  string            // pattern of the error that stops the app (phase Held); "" if the app can be rendered
 }
 

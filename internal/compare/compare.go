@@ -119,7 +119,7 @@ func (p *printer) print(indent, name string, v reflect.Value) {
 		p.quoted(indent, name, v.String())
 	default:
 		text := fmt.Sprint(v)
-		if raw := fmt.Sprintf("%#v", v); raw != text && v.Type().NumMethod() > 0 { // different values may have equal results of String
+		if raw := fmt.Sprintf("%#v", v); raw != text && v.Type().NumMethod() > 0 { // String may hide a difference
 			text += " = " + raw
 		}
 		p.line(indent, name, text)

@@ -270,8 +270,9 @@ func driftIsUndone(c *clusterTest) {
 	}
 }
 
-// fieldLeaves checks that a field removed from Git is also removed from the cluster, even if another field manager owns the field. A field
-// that was never in Git stays. The removal needs a client process that has observed the other manager.
+// fieldLeaves checks that a field removed from Git is also removed from the cluster, even if another field manager owns
+// the field. A field that was never in Git stays. gitrollout removes the field only after it has observed the other
+// manager.
 func fieldLeaves(c *clusterTest) {
 	with, without := c.config("web", "1"), c.config("web", "2")
 	with.Map("data")["extra"] = "1"

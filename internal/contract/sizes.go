@@ -67,8 +67,8 @@ var movesOf = map[string][]move{
 	},
 }
 
-// sizes checks each sequence in movesOf. Releases assume the sizes that the Deployment controller gives the
-// ReplicaSets in these sequences, also after a change of replicas.
+// sizes checks each sequence in movesOf. Releases depend on the sizes that the Deployment controller gives to
+// ReplicaSets in these sequences.
 func sizes(c *clusterTest) {
 	for name, moves := range movesOf {
 		full := "sizes-" + name
@@ -95,8 +95,9 @@ func sizes(c *clusterTest) {
 	}
 }
 
-// nextSecond waits for more than a second, so that the next ReplicaSet gets a later creationTimestamp. The Deployment controller sorts
-// ReplicaSets with equal timestamps by name. The interval between two polls is at least 20 ms, or a simulated second.
+// nextSecond waits for more than a second, so that the next ReplicaSet gets a later creationTimestamp. The Deployment
+// controller sorts ReplicaSets with equal timestamps by name. Two polls are at least 20 ms apart, or a second in the
+// simulated cluster.
 func (c *clusterTest) nextSecond() {
 	looks := 0
 	c.Await(c.T, "another second", func() bool { looks++; return looks > 55 })

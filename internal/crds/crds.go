@@ -55,7 +55,7 @@ func Apply(tb testing.TB, config *rest.Config, sets ...Set) {
 	}
 }
 
-// Install applies the sets and waits until their kinds are served, for programs that are not tests.
+// Install applies the sets and waits until their kinds are served. Programs that are not tests call Install.
 func Install(ctx context.Context, config *rest.Config, sets ...Set) error {
 	client, err := dynamic.NewForConfig(config)
 	if err != nil {
@@ -85,7 +85,7 @@ func Install(ctx context.Context, config *rest.Config, sets ...Set) error {
 	return nil
 }
 
-// await returns when the definition is established and its kind can be listed, which is some milliseconds later.
+// await waits until the definition is established and, some milliseconds later, its kind can be listed.
 func await(ctx context.Context, client dynamic.Interface, definition *unstructured.Unstructured) error {
 	resource := served(definition)
 	for {

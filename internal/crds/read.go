@@ -46,7 +46,8 @@ func (s Set) read() ([]*unstructured.Unstructured, error) {
 		if err != nil {
 			return nil, err
 		}
-		// Kubernetes 1.30 lacks the function isIP, which only a rule for a TLSRoute's hostnames calls.
+		// Kubernetes 1.30 lacks the CEL function isIP. Only a rule for a TLSRoute's hostnames calls isIP, so the call
+		// is replaced.
 		found, err := documents(bytes.ReplaceAll(data, []byte("!isIP(h)"), []byte("true")))
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", name, err)

@@ -54,7 +54,6 @@ func TestRoutersMakeWhatTheAPIServerTakes(t *testing.T) {
 	t.Logf("asked about %d objects", asked)
 }
 
-// must ends the test if there is an error.
 func must(t testing.TB, err error) {
 	t.Helper()
 	if err != nil {
@@ -102,8 +101,8 @@ func (w world) dryRun(t *testing.T, object *unstructured.Unstructured) error {
 	return err
 }
 
-// TestRoutersRefuseWhatTheAPIServerWouldRefuse checks that the API server accepts the objects of each
-// router with each unusual match that this router accepts.
+// TestRoutersRefuseWhatTheAPIServerWouldRefuse tries unusual matches with each router. If the router accepts a match, the API server must
+// accept the resulting objects.
 func TestRoutersRefuseWhatTheAPIServerWouldRefuse(t *testing.T) {
 	w := newWorld(t)
 	files, err := filepath.Glob("../../traffic/testdata/*/weight.txtar")
@@ -140,7 +139,7 @@ func TestRoutersRefuseWhatTheAPIServerWouldRefuse(t *testing.T) {
 				}
 				asks := route
 				asks.Managed = managed
-				for i := range managed { // package render refuses the same routes
+				for i := range managed { // package render refuses these routes earlier
 					if field, _ := traffic.Unsupported(kind, managed[i]); field != "" || managed[i].Mirror != nil && !mirrors(kind) {
 						return
 					}

@@ -24,15 +24,14 @@ import (
 	"gitrollout.dev/gitrollout/views/doctor"
 )
 
-// sampler makes objects with all fields of a kind. It adds an unknown field to the mappings from "from" to "to"-1. The field n counts the
-// mappings.
+// sampler makes objects with all fields of a kind. It numbers the mappings with n, and adds an unknown field where from <= n < to.
 type sampler struct{ from, to, n int }
 
 func (s *sampler) mapping(fields map[string]any) map[string]any {
 	if s.from <= s.n && s.n < s.to {
 		name := "unknownField"
 		for _, known := range slices.Sorted(maps.Keys(fields)) {
-			// A known field in letters of another case is also unknown.
+			// A known name with another upper or lower case is also unknown.
 			if other := strings.ToUpper(known[:1]) + known[1:]; s.n%2 == 1 && fields[other] == nil && fields["apiVersion"] == nil {
 				name = other
 				break
@@ -44,7 +43,7 @@ func (s *sampler) mapping(fields map[string]any) map[string]any {
 	return fields
 }
 
-// ofType returns a value of a Go type, or nil if the type reads itself or contains itself.
+// ofType returns a value of a Go type, or nil if the type has an UnmarshalJSON method or contains itself.
 func (s *sampler) ofType(t reflect.Type, within ...reflect.Type) any {
 	for t.Kind() == reflect.Pointer {
 		t = t.Elem()
@@ -150,11 +149,11 @@ func (w world) definitions(t *testing.T) (definitions []rollout.Object, schemas 
 	return definitions, schemas
 }
 
-// atOnce limits the unknown fields of an object, because the message of validate has a limit.
+// atOnce limits the unknown fields of an object, because the length of validate's message is limited.
 const atOnce = 15
 
-// TestStrictAsTheServer adds unknown fields to objects of each kind that the API server serves. The check that validate makes must refuse
-// the same fields as the API server, which creates each object in a dry run with strict field validation.
+// TestStrictAsTheServer adds unknown fields to objects of each kind that the API server serves. The check of validate must refuse the same
+// fields as a dry-run create with strict field validation.
 func TestStrictAsTheServer(t *testing.T) {
 	w := newWorld(t)
 	definitions, schemas := w.definitions(t)
@@ -232,7 +231,7 @@ func (w world) refused(t *testing.T, version schema.GroupVersion, of metav1.APIR
 	return fields
 }
 
-// ours returns the sorted fields that an error of render.Strict names as unknown. Another error is added as a whole.
+// ours returns the sorted fields that an error of render.Strict names as unknown. It adds the whole text of any other error.
 func ours(err error) []string {
 	var fields []string
 	if err == nil {
@@ -249,8 +248,8 @@ func ours(err error) []string {
 	return fields
 }
 
-// TestDuplicatesAsTheServer writes single fields of a Deployment twice. The API server's strict field validation refuses the field, and
-// validate refuses it with the line of the second value.
+// TestDuplicatesAsTheServer writes one field of a Deployment twice, for several fields. Strict field validation of the API server refuses
+// the field. The error of validate names the line of the second value.
 func TestDuplicatesAsTheServer(t *testing.T) {
 	w := newWorld(t)
 	gvk := schema.GroupVersionKind{Group: "apps", Version: "v1", Kind: "Deployment"}

@@ -60,7 +60,7 @@ spec: {metrics: [{name: check, provider: {job: {spec: {template: {spec: {restart
 			now = w.deployment().Spec
 			a.mu.Lock()
 			defer a.mu.Unlock()
-			// The proxy records a write together with the response, so the test may read the changed object first.
+			// The proxy records a write when it responds, so the test may read the changed object before the record.
 			return *now.Replicas == *before.Replicas && reflect.DeepEqual(now.Strategy, before.Strategy) &&
 				a.changes[change{"PATCH", "deployments", deployer}]
 		}, func() any { return fmt.Sprintf("%d replicas, %+v", *now.Replicas, now.Strategy.RollingUpdate) })

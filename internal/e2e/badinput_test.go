@@ -273,8 +273,8 @@ func (w *world) awaitT(t *testing.T, what string, ok func(rollout.State) bool) (
 	return s
 }
 
-// TestRepositoryTroubles checks that no pod is started or deleted if the Git server fails, the configuration is invalid, or the branch is
-// force-pushed during a release. However, a force-push to a commit before the release reverts the release.
+// TestRepositoryTroubles causes three faults during a release: a failing Git server, an invalid configuration, and a force-push to the
+// release's commit. No fault starts or deletes a pod. A force-push to an earlier commit reverts the release.
 func TestRepositoryTroubles(t *testing.T) {
 	t.Parallel()
 	app := newShop(4, "", "setWeight: 50", "pause: {}")

@@ -29,13 +29,12 @@ import (
 const (
 	manyReleases = 50
 	shortPause   = 5 * time.Second
-	benchBound   = 5 * time.Minute // limit for the releases of one row
+	benchBound   = 5 * time.Minute // limit for one wait
 )
 
-// BenchmarkReleasesAtOnce releases one app, and then fifty apps together. Each app has five pods, which become ready
-// immediately. The weights are 20, 50 and 80, with pauses of five seconds. To measure the cluster alone, a script
-// without Git or decisions sends the same patches to the same number of Deployments. The benchmark fails only if one
-// wait exceeds benchBound. docs/performance.md explains the printed table.
+// BenchmarkReleasesAtOnce releases one app, and then fifty apps together. Each app has five pods, which become ready immediately. The
+// weights are 20, 50 and 80, with pauses of five seconds. To measure the cluster alone, a script without gitrollout sends the same patches
+// to as many Deployments. The benchmark fails only if one wait exceeds benchBound. docs/performance.md explains the printed table.
 func BenchmarkReleasesAtOnce(b *testing.B) {
 	b.Run("default-limits", func(b *testing.B) { benchReleases(b, "--default-limits") })
 	b.Run("raised-limits", func(b *testing.B) { benchReleases(b) })
@@ -227,7 +226,7 @@ func (f *fleet) release(version string, apps []string) fleetCost {
 	return c
 }
 
-// await waits until the apps have only pods of a version and Git records the release. It returns both durations since began.
+// await waits until the apps have only pods of a version and Git records the release. It returns both durations, measured from began.
 func (f *fleet) await(began time.Time, head, version string, apps []string) (c fleetCost) {
 	f.b.Helper()
 	done := f.patches.awaitNew(apps, version)
@@ -290,7 +289,7 @@ func controllerWrites(tb testing.TB, audit string) int {
 	return len(deploymentControllerWrites.FindAllString(readText(tb, audit), -1))
 }
 
-// deploymentControllerWrites matches the audit log's lines for writes by the Deployment controller, which the user agent names.
+// deploymentControllerWrites matches the audit log's lines for writes whose user agent is the Deployment controller.
 var deploymentControllerWrites = regexp.MustCompile(`"stage":"ResponseComplete","requestURI":"/apis/apps/[^"]*",` +
 	`"verb":"(?:create|update|patch|delete)".*"userAgent":"[^"]*deployment-controller`)
 
@@ -299,7 +298,7 @@ type deployments struct {
 	b       testing.TB
 	mu      sync.Mutex
 	now     map[string]*appsv1.Deployment
-	history map[string][]seen   // the states of each Deployment, recorded for follow
+	history map[string][]seen   // the states of the Deployments that follow records
 	turns   map[string][]string // the versions of each Deployment, in order
 	last    time.Time           // time of the last change
 }
@@ -479,8 +478,8 @@ func (s *scripted) apply(name string, how types.PatchType, patch string) {
 	}
 }
 
-// release sends the recorded patches to the first n Deployments. After each patch, it waits until the Deployment has the
-// recorded numbers of pods and the recorded value of paused.
+// release sends the recorded patches to the first n Deployments. After each patch, it waits until the Deployment has the recorded numbers
+// of pods. If a pause followed in the recorded release, it then waits for shortPause.
 func (s *scripted) release(version string, n int) time.Duration {
 	time.Sleep(2 * time.Second)
 	began := time.Now()

@@ -19,9 +19,9 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// TestBreakGlassNow aborts releases by "abort --break-glass --now" from a clone, after a kill of the reconciler. First, Git is away, and
-// two users abort at once; when Git is back, it has a newer version. Then Git works, and a reconciler starts during the command.
-// The test is not parallel, because a Lease of any namespace stops the command, and TestReplicas and TestAReplicaWakesUp hold one.
+// TestBreakGlassNow aborts releases by "abort --break-glass --now" in a clone, after the reconciler is killed. First, two users abort while
+// Git is unreachable, and a reconciler finds a newer version in Git afterwards. Then Git works, and a reconciler starts during the command.
+// The test is not parallel: the Leases of TestReplicas and TestAReplicaWakesUp would stop the command.
 func TestBreakGlassNow(t *testing.T) {
 	app := newShop(4, "scaling: surge", "setWeight: 50", "pause: {}")
 	w := running(t, app.files())
@@ -125,7 +125,7 @@ func TestBreakGlassNowIsRefused(t *testing.T) {
 	w.pods.awaitReady(t, map[string]int{"v1": 2})
 }
 
-// userClone returns a new clone of the repository, as a user's working copy. The flags are flags of git clone.
+// userClone runs git clone with the given flags, and returns the folder of the clone.
 func (w *world) userClone(flags ...string) string {
 	w.t.Helper()
 	dir := w.t.TempDir()
@@ -146,7 +146,7 @@ func (w *world) breakGlass(dir, kubeconfig, reason string) (string, error) {
 	return string(out), err
 }
 
-// holdLease creates the Lease that a reconciler with --leader-elect holds, as if it had been renewed just now. release deletes the Lease.
+// holdLease creates the Lease of a reconciler with --leader-elect, with the current time as renewTime. release deletes the Lease.
 func (w *world) holdLease() (release func()) {
 	w.t.Helper()
 	ctx, leases := w.t.Context(), w.cluster.Kube.CoordinationV1().Leases(w.ns) // the command looks in all namespaces

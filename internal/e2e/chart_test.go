@@ -103,7 +103,7 @@ func releasedChart(t *testing.T) string {
 	return filepath.Join(releaseOf(t), "gitrollout-"+strings.TrimPrefix(releasedVersion, "v")+".tgz")
 }
 
-// everyValue sets all values of the chart, except values that add custom resources without a CRD in the test cluster.
+// everyValue sets all values of the chart except metrics: the test cluster has no CRDs of the Prometheus operator.
 const everyValue = `
 replicas: 2
 branch: trunk
@@ -123,7 +123,7 @@ extraVolumes: [{name: more, emptyDir: {}}]
 extraVolumeMounts: [{name: more, mountPath: /more}]
 `
 
-// TestChart runs helm lint, checks that the chart refuses invalid values, and applies the chart with all values as a dry run.
+// TestChart runs helm lint, checks that the chart refuses invalid values, and dry-runs the chart with everyValue.
 func TestChart(t *testing.T) {
 	t.Parallel()
 	for _, chart := range []string{chartDir, releasedChart(t)} {

@@ -28,8 +28,8 @@ func charted(version string) map[string]string {
 	return files
 }
 
-// TestChartIsReleased deploys a chart and releases its next version in steps. If each render would produce another
-// random value, the app is held (phase Held), and its objects do not change.
+// TestChartIsReleased deploys a chart and releases its next version in steps. If the chart renders a different random value each time, the
+// app is held (State.Held), and its objects do not change.
 func TestChartIsReleased(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, charted("v1")).start()

@@ -11,11 +11,11 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// The tests of this file correspond to OpenKruise Rollouts' own tests of CloneSets and of partitions
-// (github.com/openkruise/rollouts v0.6.1, test/e2e); docs/conformance.md has the table.
+// The tests of this file correspond to OpenKruise Rollouts' own tests of CloneSets and of partitions (github.com/openkruise/rollouts
+// v0.6.1, test/e2e); docs/conformance.md lists the pairs.
 
-// clones returns the test app with a CloneSet as its workload. replicas is a line of the CloneSet's spec, or "" if an
-// autoscaler sets the number. Kruise's webhooks do not run, so the manifest sets every field that the controller needs.
+// clones returns the test app with a CloneSet as its workload. replicas is the line "replicas: N", or "" if an autoscaler sets the
+// replicas. The manifest sets the fields that Kruise's webhooks would default, because no webhook runs.
 func clones(replicas string, steps ...string) shop {
 	return shop{kind: "CloneSet", api: "apps.kruise.io/v1alpha1", version: "v1", replicas: replicas, strategy: canary("", steps...),
 		extra: "  revisionHistoryLimit: 10\n  updateStrategy: {type: ReCreate, maxUnavailable: 1}\n"}
@@ -49,8 +49,8 @@ func (w *world) clonePartition() string {
 	return w.kubectl("get", "cloneset", "shop", "-o", "jsonpath={.spec.updateStrategy.partition}")
 }
 
-// TestCloneSetSteps checks that a CloneSet created by kubectl is adopted without restarting its pods. It checks the number
-// of pods that each step updates. After the last promotion, all pods are new, and the partition has the user's value again.
+// TestCloneSetSteps checks that a CloneSet created by kubectl is adopted without restarting its pods. It checks the number of pods that
+// each step updates. After the last promotion, all pods are new, and the partition is unset or 0.
 func TestCloneSetSteps(t *testing.T) {
 	t.Parallel()
 	app := clones("replicas: 5", "setWeight: 20", "pause: {}", "setWeight: 60", "pause: {duration: 1s}", "setWeight: 80", "pause: {}")
@@ -104,7 +104,8 @@ func TestCloneSetGoesBackAndOn(t *testing.T) {
 	w.pods.wantStarted(t, map[string]int{"v4-crash": 1})
 }
 
-// TestCloneSetScalesInFlight checks that the partition is a percentage if an autoscaler sets the replicas: the canary's share then stays.
+// TestCloneSetScalesInFlight checks that the partition is a percentage if an autoscaler sets the replicas. The canary keeps its share when
+// the CloneSet is scaled.
 func TestCloneSetScalesInFlight(t *testing.T) {
 	t.Parallel()
 	app := clones("", "setWeight: 20", "pause: {}", "setWeight: 40", "pause: {}")
@@ -132,8 +133,8 @@ func TestCloneSetScalesInFlight(t *testing.T) {
 	w.awaitClones(0, 5)
 }
 
-// TestCloneSetJumps promotes a release through two pauses at once, removes the Rollout document during a release, and
-// sets spec.paused. Only the promotions replace pods.
+// TestCloneSetJumps promotes a release past two pauses with one command. Then it removes the Rollout document, and sets the Rollout's
+// spec.paused. Only the promotions replace pods.
 func TestCloneSetJumps(t *testing.T) {
 	t.Parallel()
 	app := clones("replicas: 5", "{name: first, setWeight: 20}", "pause: {}", "setWeight: 40", "pause: {}",

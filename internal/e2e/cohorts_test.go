@@ -13,7 +13,7 @@ const fleetSize = 30
 
 func fleetApp(i int) string { return fmt.Sprintf("app%02d", i) }
 
-// sharing returns a world whose apps share the image tag v1, with a soak time of a second. The world's own app is not listed.
+// sharing returns a world with fleetSize apps that share the image tag v1. A shared change soaks for one second.
 func sharing(t *testing.T) *world {
 	w := newWorld(t, newShop(1, "", "setWeight: 100").files())
 	files := map[string]string{
@@ -57,7 +57,7 @@ func (w *world) base(tag string) (commit string) {
 		"kind: Component\nimages: [{name: shop, newTag: " + tag + "}]\n"})
 }
 
-// awaitFleet waits until each app is healthy at rest, and all pods are ready with the tag.
+// awaitFleet waits until each app is healthy without a release, and all pods have the tag and are ready.
 func (w *world) awaitFleet(tag string) {
 	w.t.Helper()
 	var missing []string
@@ -75,7 +75,7 @@ func (w *world) awaitFleet(tag string) {
 }
 
 // TestABadBaseReachesOneApp pushes an image that never becomes ready to the base of 30 apps. Only one app gets pods with this image, and
-// rejects it. Its revert reaches all apps. A good image then reaches all apps, cohort by cohort.
+// rejects the image. After a revert, all apps are healthy. A good image then reaches all apps.
 func TestABadBaseReachesOneApp(t *testing.T) {
 	t.Parallel()
 	w := sharing(t)

@@ -80,7 +80,6 @@ func untar(r io.Reader) (files map[string][]byte, headers map[string]*tar.Header
 	}
 }
 
-// gunzip returns the uncompressed data.
 func gunzip(t *testing.T, data []byte) []byte {
 	t.Helper()
 	r, err := gzip.NewReader(bytes.NewReader(data))
@@ -207,7 +206,8 @@ func newContainer(t *testing.T, image ociImage, volumes map[string]string) *cont
 	return c
 }
 
-// command returns a command for the image's program. It runs as the image's user if the tests run as root, else as the current user.
+// command returns a command for the image's program. The program runs as the image's user if the tests run as root, else as the current
+// user.
 func (c *container) command(args ...string) *exec.Cmd {
 	script := `set -e
 mount --make-rprivate /

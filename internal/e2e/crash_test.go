@@ -25,7 +25,7 @@ import (
 type gate struct {
 	mu     sync.Mutex
 	names  []string     // names of the effects that reached a server
-	at     map[int]bool // numbers, from 1, of the effects before which gitrollout is killed
+	at     map[int]bool // gitrollout is killed before the effects with these numbers; the first is 1
 	struck []string     // names of the effects at which gitrollout was killed, as nth formats them
 	kill   func()
 
@@ -81,8 +81,8 @@ func (g *gate) handler(proxy http.Handler, changes func(*http.Request) bool) htt
 	})
 }
 
-// strike records an effect. If gitrollout must be killed before the effect, strike instead returns true: the effect
-// does not reach the server, and the next effect gets its number.
+// strike returns true if gitrollout must be killed before an effect. This effect does not reach the server, and the next effect gets the
+// same number. Otherwise, strike records the effect.
 func (g *gate) strike(name string) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -95,7 +95,7 @@ func (g *gate) strike(name string) bool {
 	return false
 }
 
-// nth returns the name of an effect, and the effect's number among the earlier effects with this name.
+// nth returns an effect's name and ordinal: "PATCH /a, the 2." if before has one effect "PATCH /a".
 func nth(before []string, name string) string {
 	n := 1
 	for _, b := range before {
@@ -128,8 +128,8 @@ type outcome struct {
 	log     []string
 }
 
-// life runs a whole scenario: the first deployment, a promoted release (with the switch of a blue-green strategy), and
-// a release that is reverted before its end. It returns the outcome, and the gate with the recorded effects.
+// life runs a scenario: the first deployment, a promoted release, and a release that is reverted at its pause. It returns the outcome, and
+// the gate with the recorded effects.
 func life(t *testing.T, app shop, at ...int) (outcome, *gate) {
 	t.Helper()
 	w := newKruise(t, app)
@@ -155,7 +155,8 @@ func life(t *testing.T, app shop, at ...int) (outcome, *gate) {
 	return o, g
 }
 
-// awaitUnpinned waits until the Services have the selectors in Git. gitrollout restores them after the last commit of a release.
+// awaitUnpinned waits until the Services have the selectors in Git. gitrollout restores these selectors after it has recorded the end of a
+// release.
 func (w *world) awaitUnpinned() {
 	w.t.Helper()
 	for _, name := range []string{"shop", "shop-preview"} {
@@ -163,7 +164,6 @@ func (w *world) awaitUnpinned() {
 	}
 }
 
-// selector returns the selector of a Service.
 func (w *world) selector(service string) map[string]string {
 	w.t.Helper()
 	s, err := w.cluster.Kube.CoreV1().Services(w.ns).Get(context.Background(), service, metav1.GetOptions{})
@@ -182,14 +182,13 @@ func (g *gate) forget(app string) {
 	}
 }
 
-// kills returns the number of kills.
 func (g *gate) kills() int {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return len(g.struck)
 }
 
-// awaitRestart waits until gitrollout reconciles again after its last kill, which may come after the end of the scenario.
+// awaitRestart waits until gitrollout reconciles again after the last kill. This kill may come after the end of the scenario.
 func (w *world) awaitRestart(g *gate) {
 	w.t.Helper()
 	w.until("killed and back", func() bool {
@@ -201,7 +200,8 @@ func (w *world) awaitRestart(g *gate) {
 // killsInALife is the number of kills per scenario. There are some forty effects, so kills are far apart.
 const killsInALife = 3
 
-// killsApart distributes n effects over several scenarios. For each scenario it returns the numbers of the effects before which to kill.
+// killsApart returns, for each scenario, the numbers of the effects before which gitrollout is killed. Together, the scenarios have a kill
+// before each of n effects.
 func killsApart(n int) (lives [][]int) {
 	distance := (n + killsInALife - 1) / killsInALife
 	for first := 1; first <= distance; first++ {
@@ -257,7 +257,7 @@ func TestKilledAtEveryEffect(t *testing.T) {
 					}
 				}
 			})
-			// Kill separately at effects that the runs above missed, because an earlier kill changed the order.
+			// An earlier kill can change the order of effects. Kill separately at effects that the runs above missed.
 			for i, effect := range effects {
 				if !testing.Short() && !struck[nth(effects[:i], effect)] {
 					t.Run(fmt.Sprint(i+1), func(t *testing.T) {

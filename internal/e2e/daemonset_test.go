@@ -131,7 +131,7 @@ func TestDaemonSetIsPutBack(t *testing.T) {
 	}
 }
 
-// TestNobodyElseSaysHowManyNodesMayBeMissing changes with kubectl the updateStrategy, which Git does not set. At a step, gitrollout
+// TestNobodyElseSaysHowManyNodesMayBeMissing changes the updateStrategy with kubectl. Git does not set this field. At a step, gitrollout
 // restores the type OnDelete. Between releases, it restores the default maxUnavailable of 1, which also limits the next release.
 func TestNobodyElseSaysHowManyNodesMayBeMissing(t *testing.T) {
 	t.Parallel()
@@ -155,7 +155,8 @@ func TestNobodyElseSaysHowManyNodesMayBeMissing(t *testing.T) {
 	w.pods.wantReady(t, mark, 9)
 }
 
-// TestDaemonSetNodeOrder checks that a step updates the nodes that nodeOrder selects first, and then other nodes up to the step's number.
+// TestDaemonSetNodeOrder checks that a step first updates the nodes that nodeOrder selects, and then other nodes until the step's number is
+// reached.
 func TestDaemonSetNodeOrder(t *testing.T) {
 	t.Parallel()
 	app := agents("")
@@ -215,7 +216,7 @@ func daemonLife(t *testing.T, at ...int) (effects []string) {
 	return g.effects()
 }
 
-// TestDaemonSetKilled kills gitrollout before each effect. The next process must update the same nodes, and no others.
+// TestDaemonSetKilled kills gitrollout before each effect of daemonLife. The next process must update the same nodes, and no others.
 func TestDaemonSetKilled(t *testing.T) {
 	t.Parallel()
 	effects := daemonLife(t)
@@ -267,8 +268,8 @@ func TestDaemonSetNodesComeAndGo(t *testing.T) {
 	w.pods.wantReady(t, mark, 3)
 }
 
-// TestStepOfADaemonSetNeedsTheRightToDeletePods checks that, without the right of the component evict, a step logs the
-// missing right and updates no node. After the right is granted, the release continues.
+// TestStepOfADaemonSetNeedsTheRightToDeletePods checks that, without the right to delete pods, a step logs an error and updates no node.
+// After the right is granted, the release continues.
 func TestStepOfADaemonSetNeedsTheRightToDeletePods(t *testing.T) {
 	t.Parallel()
 	app := agents("", "setCanaryScale: {replicas: 1}", "pause: {}")

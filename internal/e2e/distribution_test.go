@@ -100,7 +100,7 @@ func TestArchive(t *testing.T) {
 	compare.Contains(t, readText(t, called), "run\n", "get\n")
 }
 
-// TestVerify runs the script of docs/install.md on a release, and then with another key, a changed file, and changed checksums.
+// TestVerify runs the script of docs/install.md on a release. The script must refuse another key, a changed file, and changed checksums.
 func TestVerify(t *testing.T) {
 	t.Parallel()
 	script := regexp.MustCompile("(?s)```sh\n(#!/bin/sh\n.*?)```").FindStringSubmatch(readText(t, "../../docs/install.md"))

@@ -91,8 +91,8 @@ func (w *world) awaitUnlisted() rollout.State {
 	})
 }
 
-// TestExperiment runs pods of the stable and of the new version beside the release, each with its own Service. The app's Services do not
-// select these pods. The experiment continues after a kill of gitrollout, and lasts at least as long as configured.
+// TestExperiment runs pods of the stable and of the new version beside the release. Each version has its own Service. The app's Services do
+// not select these pods. The experiment continues after a kill of gitrollout, and lasts at least as long as configured.
 func TestExperiment(t *testing.T) {
 	t.Parallel()
 	app := tried("duration: 25s", "pause: {}")

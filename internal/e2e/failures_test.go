@@ -53,8 +53,8 @@ func TestGoneForGood(t *testing.T) {
 	w.pods.awaitReady(t, at(0, 20))
 }
 
-// TestDrained evicts every pod of a release that waits at a step, like kubectl drain. Each pod is recreated in its
-// version, within the app's disruption budget.
+// TestDrained evicts every pod of a release that waits at a step, like kubectl drain. Each pod is recreated in its version. The app's
+// disruption budget is kept.
 func TestDrained(t *testing.T) {
 	t.Parallel()
 	app := newShop(4, "scaling: surge", "setWeight: 50", "pause: {}")
@@ -86,8 +86,8 @@ func TestDrained(t *testing.T) {
 	w.pods.wantReady(t, mark, 3) // the budget is relative to spec.replicas, which is 4, and not to the 6 pods
 }
 
-// TestAReplicaWakesUp suspends the leader's process while it pushes a record, as if its machine were suspended. Another replica starts the
-// next release. When the suspended process resumes, it does not apply its record, sends no write to the API server or to Git, and exits.
+// TestAReplicaWakesUp suspends the leader's process during its push of a record. Another replica starts the next release. When the
+// suspended process resumes, it does not apply the pushed record, sends no write to the API server or to Git, and exits.
 func TestAReplicaWakesUp(t *testing.T) {
 	t.Parallel()
 	app := newShop(2, "scaling: surge", "setWeight: 50", "pause: {}")
@@ -144,8 +144,8 @@ func TestAReplicaWakesUp(t *testing.T) {
 	w.pods.wantStarted(t, map[string]int{"v2": 2})
 }
 
-// TestTheClustersRefusalHolds checks that, if a quota or a webhook refuses an object, the app is held (phase Held) with
-// the server's message. Nothing of the commit is applied. The app continues as soon as the object is allowed.
+// TestTheClustersRefusalHolds checks that, if a quota or a webhook refuses an object, the app is held (State.Held) with the server's
+// message. Nothing of the commit is applied. The app continues as soon as the object is allowed.
 func TestTheClustersRefusalHolds(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {

@@ -81,8 +81,8 @@ func (f *fleetWorld) matrix() string {
 	return oneLine(output(f.t, cmd))
 }
 
-// awaitReleased waits until all clusters have soaked with a commit, and have only pods with the tag. The clusters of a stage must get such
-// pods one after the other, after all clusters of the stage before have soaked.
+// awaitReleased waits until a commit has soaked in all clusters, and all pods have the tag. The clusters must get such pods one after the
+// other. The commit must soak in one cluster before the next cluster starts.
 func (f *fleetWorld) awaitReleased(commit, tag string) {
 	f.t.Helper()
 	soaked := func(w *world) (at time.Time) {
@@ -116,8 +116,8 @@ func (f *fleetWorld) awaitReleased(commit, tag string) {
 	}
 }
 
-// goThrough releases a commit in all clusters in order. Then it reverts an image that never becomes ready, which only the first cluster
-// takes. It reverts another release while the clusters of the last stage soak for an hour.
+// goThrough releases v2 in all clusters in order. v3 never becomes ready: only the first cluster starts its pods, and a revert follows. v4
+// is reverted during its hour of soak in the last stage, and no cluster delays this revert.
 func (f *fleetWorld) goThrough() {
 	f.t.Helper()
 	first := f.all[0]

@@ -39,7 +39,7 @@ func TestForge(t *testing.T) {
 	}
 }
 
-// mergeStory promotes twice, each time by merging a pull request. style is Gitea's style of merges.
+// mergeStory promotes twice, each time by merging a pull request. style is Gitea's merge style, such as squash.
 func mergeStory(t *testing.T, server *giteatest.Server, who people, style string) {
 	w := newForgeWorld(t, server, who, withGitea, twoGates)
 	first := w.start(nil, "--interval", "300ms")
@@ -127,7 +127,7 @@ func protectedStory(t *testing.T, server *giteatest.Server, who people) {
 	w.awaitHealthy(second)
 }
 
-// rejectedStory aborts a release, and reverts it in Git by merging the pull request.
+// rejectedStory aborts a release, and merges gitrollout's pull request that reverts the release in Git.
 func rejectedStory(t *testing.T, server *giteatest.Server, who people) {
 	w := newForgeWorld(t, server, who, withGitea, oneGate)
 	first := w.start(nil, "--interval", "300ms")

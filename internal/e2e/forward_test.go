@@ -42,7 +42,8 @@ spec:
       - {path: /, pathType: Prefix, backend: {service: {name: shop, port: {number: 80}}}}
 `}
 
-// watchUsers starts to record which versions have ready pods behind a Service. The returned function returns these versions.
+// watchUsers starts to record which versions have ready pods behind a Service. The returned function stops the recording, and returns the
+// versions.
 func (w *world) watchUsers(service string) (stop func() []string) {
 	w.t.Helper()
 	events, err := w.cluster.Kube.DiscoveryV1().EndpointSlices(w.ns).Watch(context.Background(),

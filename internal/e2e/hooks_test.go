@@ -157,8 +157,8 @@ func TestHooks(t *testing.T) {
 
 var everyDialect = flag.Bool("every-dialect", false, "kill gitrollout at each effect of the hooks of each dialect")
 
-// TestHooksKilled kills gitrollout before each effect of releases with hooks. No Job may be created twice, and no
-// result may be lost. For each effect, only one dialect is used, because all combinations would take ten minutes.
+// TestHooksKilled kills gitrollout before each effect of releases with hooks. No Job may be created twice, and no result may be lost.
+// Without -every-dialect, the test uses one dialect per effect: all combinations take ten minutes.
 func TestHooksKilled(t *testing.T) {
 	withAndWithout(t, func(t *testing.T, plain bool) {
 		effects, want := hooksLife(t, dialects["gitrollout"], plain)
@@ -221,7 +221,8 @@ func hookWaits(t *testing.T, plain bool) {
 }
 
 // TestHooksWithTheirRole checks the rights of the component hooks, for gitrollout's account and for an app's account. Without these rights,
-// no Job starts, and the app's message names a missing right. With these rights, the hooks run, and doctor misses only a right to logs.
+// no Job starts, and the app's message names a missing right. With these rights, the hooks run, and gitrollout doctor reports only the
+// missing right to logs.
 func TestHooksWithTheirRole(t *testing.T) {
 	t.Parallel()
 	for name, account := range map[string]string{"its own": "", "a tenant's": "deployer"} {
@@ -275,8 +276,8 @@ func TestHooksWithTheirRole(t *testing.T) {
 	}
 }
 
-// TestHookThatIsRefused pushes a hook that the API server refuses, and a hook with an unknown field. In both cases, the
-// app is held (phase Held) before the migration runs.
+// TestHookThatIsRefused pushes a hook that the API server refuses, and a hook with an unknown field. In both cases, the app is held
+// (State.Held) before the migration runs.
 func TestHookThatIsRefused(t *testing.T) {
 	t.Parallel()
 	app := hookedShop()
@@ -326,8 +327,8 @@ func hookAborted(t *testing.T, plain bool) {
 	}
 }
 
-// TestHookThatCannotStart checks that `get` reports a migration whose image is missing. A fixed version replaces the Job before its
-// deadline.
+// TestHookThatCannotStart checks that `get` reports a migration whose image is missing. gitrollout deletes the Job when a fixed version is
+// pushed.
 func TestHookThatCannotStart(t *testing.T) {
 	t.Parallel()
 	app := hookedShop()

@@ -142,8 +142,8 @@ func TestHookInterrupted(t *testing.T) {
 	w.pods.wantStarted(t, map[string]int{"v2": 0})
 }
 
-// TestHooksOfManyReleases checks which Jobs exist after several releases: the newest three of each hook, even with a TTL, or only one
-// if the hook has a deletion policy. A revert runs only the hook for rollbacks. A commit that changes only a hook runs only this hook.
+// TestHooksOfManyReleases checks which Jobs exist after several releases: a hook's newest three, despite their TTL. With a deletion policy,
+// only the hook's newest Job exists. A revert runs only the hook for rollbacks. A commit that changes only a hook runs only this hook.
 func TestHooksOfManyReleases(t *testing.T) {
 	t.Parallel()
 	app := hookedShop()

@@ -22,7 +22,7 @@ const (
 	idlePolls  = 20
 	idlePushes = 12
 	perSpace   = 1000 // apps in one namespace
-	servesEach = 10   // one of so many apps has a Deployment, because the control plane is slower than gitrollout
+	servesEach = 10   // one in servesEach apps has a Deployment, because the control plane is slower than gitrollout
 )
 
 // idleNamespaces creates the namespaces of idle apps, and returns their entries of the configuration.
@@ -35,8 +35,8 @@ func idleNamespaces(b testing.TB, kube *testcluster.Cluster, apps int) (entries 
 	return entries, namespaces
 }
 
-// writeIdle writes the files of idle apps in folders of 100, and of the app that measurePushes changes. The returned
-// function writes records, which call the apps healthy at a commit, so that no app needs a first release.
+// writeIdle writes the files of idle apps in folders of 100, and of the app that measurePushes changes. The returned function records the
+// idle apps as Healthy at a commit, so that no idle app needs a first release.
 func (f *fleet) writeIdle(namespaces []string, apps int) (records func(commit string)) {
 	f.b.Helper()
 	var all []rollout.State
@@ -65,7 +65,7 @@ func (f *fleet) writeIdle(namespaces []string, apps int) (records func(commit st
 	}
 }
 
-// writeIdleApp writes the files of an app with a ConfigMap, or with a Deployment without replicas and a Service. It
+// writeIdleApp writes the files of an app with a ConfigMap, or, if serves is true, with a Service and a Deployment with 0 replicas. It
 // returns the app's record without a commit.
 func (f *fleet) writeIdleApp(folder, name, version, namespace string, serves bool) rollout.State {
 	f.b.Helper()
@@ -101,7 +101,7 @@ func (f *fleet) awaitRest(began time.Time) {
 		seconds(last.cpu), last.builds, last.writes, last.commits)
 }
 
-// printMemory prints the memory of the program without its render processes, and writes profiles to restartProfiles.
+// printMemory prints the memory of the program without its render processes, and writes a heap profile to restartProfiles.
 func (f *fleet) printMemory(process string) {
 	f.b.Helper()
 	resident := readText(f.b, fmt.Sprintf("/proc/%d/status", f.process.Process.Pid))

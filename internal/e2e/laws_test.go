@@ -117,7 +117,7 @@ func TestUsersKeepPodsThroughDocuments(t *testing.T) {
 	}
 }
 
-// TestFixReachesABrokenVersion checks that a fix completes while no stable pod is ready. Only a StatefulSet needs `promote --full`.
+// TestFixReachesABrokenVersion checks that a fix is fully released while no stable pod is ready. Only a StatefulSet needs `promote --full`.
 func TestFixReachesABrokenVersion(t *testing.T) {
 	t.Parallel()
 	for name, app := range map[string]shop{
@@ -132,7 +132,7 @@ func TestFixReachesABrokenVersion(t *testing.T) {
 			w := running(t, app.at("v1-unready5s").files())
 			w.awaitPods("no pod is ready", func(s sample) bool { return total(s.all) > 0 && total(s.ready) == 0 })
 			commit := w.push("v2", app.at("v2").files())
-			if app.kind == "StatefulSet" { // its controller waits until lower ordinals are ready
+			if app.kind == "StatefulSet" { // the StatefulSet controller waits until lower ordinals are ready
 				w.await("at its step", func(s rollout.State) bool { return s.Release != nil && s.Release.Commit == commit })
 				w.ran("promote", "--full", w.app)
 			}
@@ -156,7 +156,7 @@ func (w *world) finish(commit string, pods map[string]int) {
 	})
 }
 
-// awaitHeadSource waits until the state names commit as its source, or the app is held (phase Held) because of commit.
+// awaitHeadSource waits until the state names commit as its source, or the app is held (State.Held) because of commit.
 func (w *world) awaitHeadSource(commit string) {
 	w.t.Helper()
 	w.await("the commit is followed or held", func(s rollout.State) bool {

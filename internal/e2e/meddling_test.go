@@ -42,8 +42,8 @@ func TestNobodyElseSaysHowManyPodsMayBeMissing(t *testing.T) {
 	w.pods.wantReady(t, mark, 6)
 }
 
-// TestHandsOnTheCluster changes the Deployment and its pods with kubectl while a release pauses at a step. Enough
-// pods stay ready, and gitrollout restores the step's share after each change.
+// TestHandsOnTheCluster changes the Deployment and its pods with kubectl while a release pauses at a step. At least 5 of 8 pods stay ready.
+// gitrollout restores the step's share after each change.
 func TestHandsOnTheCluster(t *testing.T) {
 	t.Parallel()
 	for _, scaling := range []string{"surge", "inPlace"} {
@@ -213,7 +213,7 @@ func TestVerbs(t *testing.T) {
 	w.pods.wantStarted(t, map[string]int{"v1": 4})
 }
 
-// TestBackLater reverts a version after its promotion: the old version has served before, so its release has no steps.
+// TestBackLater reverts a promoted version. The release of the old version has no steps, because the old version has served before.
 func TestBackLater(t *testing.T) {
 	t.Parallel()
 	app := newShop(4, "", "setWeight: 25", "pause: {duration: 1}")

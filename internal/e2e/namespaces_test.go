@@ -20,8 +20,8 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// TestNamespaces runs gitrollout with only the Roles that doctor --rbac --namespaces prints. The API server's audit log
-// has no request of gitrollout's account for another namespace or for all namespaces.
+// TestNamespaces runs gitrollout with only the Roles that doctor --rbac --namespaces prints. According to the API server's audit log,
+// gitrollout's account accesses objects only in the test's namespace.
 func TestNamespaces(t *testing.T) {
 	t.Parallel()
 	log := filepath.Join(t.TempDir(), "audit.log")
@@ -110,7 +110,7 @@ func tokenOf(t *testing.T, cluster *testcluster.Cluster, namespace, account stri
 	return token.Status.Token
 }
 
-// writeKubeconfig writes a kubeconfig for a cluster, with a token unless it is "".
+// writeKubeconfig writes a kubeconfig for a cluster. If token is "", the kubeconfig has no token.
 func writeKubeconfig(t *testing.T, cluster clientcmdapi.Cluster, token string) string {
 	t.Helper()
 	config := clientcmdapi.NewConfig()

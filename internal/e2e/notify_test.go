@@ -16,7 +16,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// inbox records the messages to two services: CloudEvents with IDs, and chat messages without IDs.
+// inbox is a server that records CloudEvents, which have IDs, and chat messages, which have none.
 type inbox struct {
 	mu     sync.Mutex
 	events []event
@@ -95,7 +95,7 @@ func (b *inbox) messages() []string {
 	return slices.Clone(b.chat)
 }
 
-// notified returns a world, and an inbox to which gitrollout reports all transitions.
+// notified returns a world, and an inbox to which gitrollout reports a release's main events.
 func notified(t *testing.T) (*world, *inbox) {
 	app := newShop(2, "scaling: surge", "setWeight: 50", "pause: {}")
 	w := newWorld(t, app.files())
@@ -120,7 +120,7 @@ func (b *inbox) awaitKinds(t *testing.T, want ...string) {
 	}, func() any { return fmt.Sprintf("%v and %q", b.kinds(), b.messages()) })
 }
 
-// story releases v2, promotes v2, releases v3, and reverts v3. It calls between() after several of these changes.
+// story releases v2, promotes v2, releases v3, and reverts v3. It calls between() five times meanwhile.
 func (w *world) story(between func()) {
 	w.t.Helper()
 	app := newShop(2, "scaling: surge", "setWeight: 50", "pause: {}")
@@ -138,7 +138,7 @@ func (w *world) story(between func()) {
 	w.await("back at v2", func(s rollout.State) bool { return s.Phase == rollout.Healthy })
 }
 
-// told lists the events that story must send to each receiver, in order.
+// told lists the events that each receiver must get before story ends, in order.
 var told = []string{
 	"started", "completed", // v1
 	"started", "paused", "promoted", "completed", // v2

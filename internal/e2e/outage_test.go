@@ -24,8 +24,8 @@ import (
 	"gitrollout.dev/gitrollout/internal/gittest"
 )
 
-// weather is a faulty proxy before the API server. It answers some requests with errors. It drops the responses to
-// other requests after the API server has served them, and it cuts each watch within three seconds.
+// weather is a faulty proxy before the API server. It answers some requests with errors. For some others, the API server serves the
+// request, but weather drops the response. weather cuts each watch within three seconds.
 type weather struct {
 	*httptest.Server
 	mu       sync.Mutex
@@ -89,7 +89,7 @@ func (s *weather) serve(proxy http.Handler, rw http.ResponseWriter, r *http.Requ
 	}
 }
 
-// answers are the API server's errors by kind of fault.
+// answers maps each kind of fault to the API server's error.
 var answers = map[string]struct {
 	code   int
 	reason string
@@ -130,8 +130,8 @@ func (s *weather) life() time.Duration {
 	return time.Duration(500+s.rng.IntN(2000)) * time.Millisecond
 }
 
-// TestBadWeather releases with faulty servers. Up to a quarter of the requests to the API server fail, and every watch
-// is cut. The Git server is slow, unreachable, or drops responses in turns. The results are the same as without faults.
+// TestBadWeather releases with faulty servers. Up to a quarter of the requests to the API server fail, and every watch is cut. The Git
+// server is slow, returns 503, refuses pushes, and drops connections, in turn. The release must succeed.
 func TestBadWeather(t *testing.T) {
 	t.Parallel()
 	app := newShop(2, "scaling: surge", "setWeight: 50", "pause: {}")

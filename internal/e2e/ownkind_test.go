@@ -10,7 +10,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// gameServers is an entry for workloads in the configuration. Its status paths differ from the paths of Kubernetes' kinds.
+// gameServers is an entry of the configuration's field workloads. Its status paths differ from the paths of Kubernetes' kinds.
 const gameServers = `
 - apiVersion: example.com/v1
   kind: GameServerSet
@@ -26,15 +26,15 @@ const gameServers = `
     updateRevision: status.revisions.newest
 `
 
-// gamesThatCountNew replaces the partition of gameServers, which counts old pods, by a field that counts new pods.
+// gamesThatCountNew is gameServers with a partition field that counts new pods instead of old pods.
 var gamesThatCountNew = strings.Replace(gameServers, "{path: spec.rollout.old, unit: percent}", "{path: spec.rollout.new, counts: new}", 1)
 
 func games(replicas string, steps ...string) shop {
 	return shop{kind: "GameServerSet", api: "example.com/v1", version: "v1", replicas: replicas, strategy: canary("", steps...)}
 }
 
-// newGames returns a world with a controller for GameServerSets. is describes the fields that this controller uses.
-// configured is the entry in gitrollout's configuration.
+// newGames returns a world with a controller for GameServerSets. The controller uses the fields of the entry `is`. gitrollout's
+// configuration has the entry `configured`.
 func newGames(t *testing.T, app shop, is, configured string) *world {
 	t.Helper()
 	w := newWorld(t, app.files())

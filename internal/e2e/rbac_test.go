@@ -12,8 +12,8 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// TestLeastRights runs gitrollout with exactly the rights that doctor --rbac prints for the repository. gitrollout uses all
-// verbs except get, which it needs only in races with other writers. If one verb is missing, the app is held (phase Held).
+// TestLeastRights runs gitrollout with exactly the rights that doctor --rbac prints for the repository. gitrollout must use each right,
+// except get, which only races with other writers require. Without patch, the app is held (phase Held).
 func TestLeastRights(t *testing.T) {
 	t.Parallel()
 	files := everyKind()

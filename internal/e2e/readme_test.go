@@ -32,8 +32,8 @@ await() {
 }
 `
 
-// TestReadme runs the shell blocks of README.md in their order. It also runs the health check of deploy/argocd on the
-// Deployments that were saved while the release was paused, and after it had ended.
+// TestReadme runs the shell blocks of README.md in their order. It also runs the health check of deploy/argocd on two saved copies of the
+// Deployment: from the pause, and after the release.
 func TestReadme(t *testing.T) {
 	t.Parallel()
 	root, err := testbin.Root()
@@ -116,7 +116,7 @@ func argoHealth(t *testing.T, root, deployment string) string {
 	return state.Get(-1).(*lua.LTable).RawGetString("status").String()
 }
 
-// luaValue converts a JSON value.
+// luaValue converts a JSON value to Lua.
 func luaValue(state *lua.LState, v any) lua.LValue {
 	switch v := v.(type) {
 	case map[string]any:

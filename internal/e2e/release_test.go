@@ -52,7 +52,7 @@ func TestCanaryCounts(t *testing.T) {
 	}
 }
 
-// TestRevertInFlight reverts a release in Git with each number of replicas, and checks that enough pods stay ready.
+// TestRevertInFlight reverts releases in Git, and checks the lowest number of ready pods and the number of started pods.
 func TestRevertInFlight(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {

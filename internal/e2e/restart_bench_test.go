@@ -21,11 +21,10 @@ var (
 	restartProfiles = flag.String("restart-profiles", "", "a folder for BenchmarkRestart's profiles of heap and CPU")
 )
 
-// BenchmarkRestart releases each app up to its pause, by a separate commit for each app, and stops gitrollout. Then a
-// commit reverts one release, and a new process rolls the app back, while each Git request takes 100 ms more. The
-// output has the rollback's time since the process's start and since its first poll of Git, and the number of Git
-// requests. The rollback must not wait for the rendering of all other apps. With -idle-apps, the output also has the
-// memory and the costs of a poll and of a push. No measured time fails the benchmark.
+// BenchmarkRestart releases each app in a separate commit, and stops gitrollout when all apps are paused. Then a commit reverts one
+// release, and a new process rolls the app back, with 100 ms more for each Git request. The output has the number of Git requests, and the
+// rollback's time since the process's start and since its first poll. The rollback should not wait for the rendering of all other apps.
+// With -idle-apps, the output also has the memory, and the costs of polls and pushes. No time fails the benchmark.
 func BenchmarkRestart(b *testing.B) {
 	f := newGatedFleet(b, testcluster.Shared(b), *restartApps, *idleApps)
 	began := time.Now()
@@ -89,8 +88,8 @@ func BenchmarkRestart(b *testing.B) {
 	f.stop()
 }
 
-// newGatedFleet returns a fleet of n apps with one pod each. At the pause, each app also has one pod of the new version.
-// Further apps have no replicas, and records that call the apps healthy.
+// newGatedFleet returns a fleet of n apps with one pod each. At the pause, each app also has one pod of the new version. The idle apps have
+// no replicas, and the state branch says that they are healthy.
 func newGatedFleet(b testing.TB, kube *testcluster.Cluster, n, idle int) *fleet {
 	b.Helper()
 	entries, namespaces := idleNamespaces(b, kube, idle)

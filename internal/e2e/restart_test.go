@@ -49,8 +49,8 @@ func TestRestart(t *testing.T) {
 	}
 }
 
-// TestRestartNeedsTheRightToDeletePods checks that, without the right of the component evict, a restart logs the
-// missing right. With the right, the restart completes.
+// TestRestartNeedsTheRightToDeletePods checks that a restart without the right to delete pods logs the missing right. With the right, the
+// restart completes.
 func TestRestartNeedsTheRightToDeletePods(t *testing.T) {
 	t.Parallel()
 	app := newShop(2, "", "setWeight: 50", "pause: {}")
@@ -65,8 +65,8 @@ func TestRestartNeedsTheRightToDeletePods(t *testing.T) {
 	w.until("all pods are new", func() bool { return w.pods.count("v1") == 4 })
 }
 
-// TestThreshold releases a version whose last two pods never become ready, with a threshold of 60 %. A step is complete
-// with 3 of 4 ready pods. The release is complete with 3 of 5, because two pods may be unavailable.
+// TestThreshold sets replicaProgressThreshold to 60 %, and releases a version whose last two pods never become ready. The second step
+// completes with 3 of 4 ready pods, and the release with 3 of 5, because maxUnavailable is 2.
 func TestThreshold(t *testing.T) {
 	t.Parallel()
 	app := newShop(5, "maxUnavailable: 2\nreplicaProgressThreshold: {type: Percent, value: 60}", "setWeight: 40", "pause: {}",

@@ -31,8 +31,8 @@ func (w *world) awaitRoles(want map[string]int) {
 	awaitEqual(w.t, "roles of the pods", want, w.roles)
 }
 
-// TestRoles releases a version of each kind of workload with metadata by role, and kills gitrollout meanwhile. Running pods get the
-// metadata of their roles and lose the former role's. No pod is restarted.
+// TestRoles releases a version of each kind of workload with metadata for each role, and kills gitrollout meanwhile. Running pods get the
+// metadata of their new role, and lose the metadata of their former role. No pod is restarted.
 func TestRoles(t *testing.T) {
 	t.Parallel()
 	const fields = "canaryMetadata: {labels: {role: canary}, annotations: {note: new}}\nstableMetadata: {labels: {role: stable}}"
@@ -69,8 +69,8 @@ func TestRoles(t *testing.T) {
 	}
 }
 
-// TestRolesAfterAnAbort aborts a version whose pods stay for a time. They keep the canary's metadata until they are removed, and the
-// stable pods keep theirs.
+// TestRolesAfterAnAbort aborts a version. Until abortScaleDownDelaySeconds have passed, the version's pods exist and keep the canary's
+// metadata. Stable pods keep the stable metadata.
 func TestRolesAfterAnAbort(t *testing.T) {
 	t.Parallel()
 	app := newShop(2, "scaling: surge\nstableService: shop\ncanaryService: shop-preview\nabortScaleDownDelaySeconds: 5\n"+
@@ -84,8 +84,8 @@ func TestRolesAfterAnAbort(t *testing.T) {
 	w.awaitRoles(map[string]int{"v1 stable": 2})
 }
 
-// TestRolesNeedTheRightToPatchPods checks that a release without the right to patch pods goes on, and that the log and get name the
-// right. With the right, the pods get the metadata of their roles.
+// TestRolesNeedTheRightToPatchPods checks a release without the right to patch pods. The release goes on, and the log and `get` name the
+// missing right. With the right, the pods get the metadata of their roles.
 func TestRolesNeedTheRightToPatchPods(t *testing.T) {
 	t.Parallel()
 	app := newShop(2, "canaryMetadata: {labels: {role: canary}}", "setWeight: 50", "pause: {}")

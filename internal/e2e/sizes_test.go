@@ -14,8 +14,8 @@ import (
 // sizes has numbers of replicas. Two versions cannot share one replica, and one percent of 150 replicas is more than one pod.
 var sizes = []int{1, 2, 3, 10, 150}
 
-// TestUsersMoveForwardAtAnySize releases a version with each number of replicas, and pushes the next version while older pods are
-// kept. Until the promotion, the Service serves only the released version. At least as many pods as replicas are ready at all times.
+// TestUsersMoveForwardAtAnySize releases a version with each number of replicas, and pushes the next version while older pods still exist.
+// Until the next version's promotion, users reach only the previous version. At least as many pods as replicas are ready at all times.
 func TestUsersMoveForwardAtAnySize(t *testing.T) {
 	t.Parallel()
 	for name, strategy := range keptLong {
@@ -50,8 +50,8 @@ func TestUsersMoveForwardAtAnySize(t *testing.T) {
 	}
 }
 
-// TestReplicasAreTheScalersAtAnySize checks an Argo Rollout without replicas. gitrollout keeps an autoscaler's number
-// between releases, at a step and after an abort. The step's share is relative to this number.
+// TestReplicasAreTheScalersAtAnySize checks an Argo Rollout without spec.replicas. gitrollout keeps an autoscaler's number between
+// releases, at a step and after an abort. The step's share is relative to this number.
 func TestReplicasAreTheScalersAtAnySize(t *testing.T) {
 	t.Parallel()
 	files := func(version string) map[string]string {

@@ -34,7 +34,7 @@ func (w *world) abortsBroken(app shop) {
 	w.ran("abort", w.app)
 }
 
-// isSplit reports whether n pods exist from ordinal `first` on. Pods from ordinal `from` on must run version `fresh`, others `stable`.
+// isSplit reports whether exactly n pods exist, from ordinal `first` on: version `stable` below ordinal `from`, and `fresh` from there on.
 func isSplit(pods map[string]string, first, n, from int, fresh, stable string) bool {
 	want := map[string]string{}
 	for i := first; i < first+n; i++ {
@@ -130,9 +130,9 @@ func TestStatefulSetIsAborted(t *testing.T) {
 	}
 }
 
-// TestBrokenStatefulSetGoesBack covers kubernetes#67250: with OrderedReady, the controller waits forever for a pod
-// that never becomes ready, even after a rollback of the template. gitrollout deletes this pod. After a kill before
-// the deletion, the next process also deletes the pod, because the decision depends only on observed pods.
+// TestBrokenStatefulSetGoesBack covers kubernetes#67250: with OrderedReady, the controller waits forever for a pod that never becomes
+// ready, even after a rollback of the template. gitrollout deletes this pod. If gitrollout is killed first, the next process deletes the
+// pod, because the decision depends only on observed pods.
 func TestBrokenStatefulSetGoesBack(t *testing.T) {
 	t.Parallel()
 	for _, policy := range policies {
@@ -150,8 +150,8 @@ func TestBrokenStatefulSetGoesBack(t *testing.T) {
 	}
 }
 
-// brokenLife aborts a release whose first pod never becomes ready, and returns the effects. gitrollout is killed before the effect with the
-// given number; 0 for none.
+// brokenLife aborts a release whose first pod never becomes ready, and returns gitrollout's writes. If killed is not 0, gitrollout is
+// killed before the write with this number.
 func brokenLife(t *testing.T, policy string, killed int) []string {
 	t.Helper()
 	app := set("replicas: 3", policy, "", "setWeight: 33", "pause: {}")
@@ -170,7 +170,7 @@ func brokenLife(t *testing.T, policy string, killed int) []string {
 	return g.effects()
 }
 
-// TestStatefulSetScalesInFlight checks the partition after changes of the replicas at each step, as an autoscaler makes them.
+// TestStatefulSetScalesInFlight changes the replicas at each step, as an autoscaler does, and checks the partition.
 func TestStatefulSetScalesInFlight(t *testing.T) {
 	t.Parallel()
 	for _, policy := range policies {

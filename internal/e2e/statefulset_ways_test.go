@@ -30,8 +30,8 @@ func (w *world) grantEvictions() {
 	w.kubectl("create", "rolebinding", "evict", "--clusterrole="+role.Name, "--serviceaccount="+w.ns+":gitrollout")
 }
 
-// TestRetreatNeedsTheRightToDeletePods aborts a version whose pod never becomes ready, without the right to delete pods. The log names the
-// right, the phase stays Aborting, and no stable pod is replaced. With the right of the component evict, the rollback completes.
+// TestRetreatNeedsTheRightToDeletePods aborts a version whose pod never becomes ready. Without the right to delete pods, the log names the
+// right, the phase stays Aborting, and no stable pod is replaced. With the right, the rollback completes.
 func TestRetreatNeedsTheRightToDeletePods(t *testing.T) {
 	t.Parallel()
 	app := set("replicas: 3", "OrderedReady", "", "setWeight: 33", "pause: {}")
@@ -51,11 +51,11 @@ func TestRetreatNeedsTheRightToDeletePods(t *testing.T) {
 	w.pods.wantStarted(t, map[string]int{"v1": 4, "v2-crash": 1})
 }
 
-// brokenPoll is the poll interval of Git in the tests of broken versions, and brokenDeadline their progress deadline.
+// brokenPoll is the poll interval of Git in the tests of broken versions. brokenDeadline is the versions' progress deadline.
 const brokenPoll, brokenDeadline = 5 * time.Second, 3 * time.Second
 
-// TestEveryBrokenStatefulSetGoesBack checks that several broken versions are rolled back, each by its progress deadline
-// alone. Each version starts one pod and replaces one stable pod.
+// TestEveryBrokenStatefulSetGoesBack checks that the progress deadline alone rolls back each of several broken versions. Each version
+// starts one pod and replaces one stable pod.
 func TestEveryBrokenStatefulSetGoesBack(t *testing.T) {
 	t.Parallel()
 	for _, policy := range policies {
@@ -136,8 +136,8 @@ func TestStatefulSetIsPutBack(t *testing.T) {
 	}
 }
 
-// TestTimedPauseBeginsAnew changes the image with kubectl during a timed pause, so that the only new pod is recreated.
-// The whole pause must pass again before the next step begins.
+// TestTimedPauseBeginsAnew changes the image with kubectl during a timed pause. This recreates the only new pod, so the whole pause must
+// pass again before the next step.
 func TestTimedPauseBeginsAnew(t *testing.T) {
 	t.Parallel()
 	app := set("replicas: 3", "OrderedReady", "", "setWeight: 33", "pause: {duration: 15s}", "pause: {}")
@@ -155,8 +155,8 @@ func TestTimedPauseBeginsAnew(t *testing.T) {
 	}
 }
 
-// TestStatefulSetIsRebalanced scales up while gitrollout does not run, and `get` shows the additional new pods. After rebalance,
-// gitrollout returns these pods to the stable version, one at a time, the lowest ordinal first. Then the release continues.
+// TestStatefulSetIsRebalanced scales up while gitrollout does not run, and `get` shows the additional new pods. After a push of `rebalance:
+// true`, gitrollout returns these pods to the stable version, one at a time, the lowest ordinal first. Then the release continues.
 func TestStatefulSetIsRebalanced(t *testing.T) {
 	t.Parallel()
 	for _, policy := range policies {

@@ -13,8 +13,8 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// TestTenantAttacks runs each attack of a user with push access to one app's folder as a separate app. The API server enforces
-// the installed rights. The attacks are refused by the configuration, or, if the configuration allows everything, by the policy.
+// TestTenantAttacks tries the attacks of a user who may push only to one app's folder. Each attack is a separate app. The API server
+// enforces the installed rights. The configuration refuses the attacks. If the configuration allows everything, the policy refuses them.
 // Each attacking app is held (phase Held) with the rule's message, and causes only dry runs. Meanwhile, another app is released.
 func TestTenantAttacks(t *testing.T) {
 	t.Parallel()

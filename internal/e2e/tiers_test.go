@@ -36,7 +36,6 @@ var firstTier = map[string][]string{
 	"this table":             {"TestFirstTierExists"},
 }
 
-// firstTests returns the tests of firstTier.
 func firstTests() (names []string) {
 	for _, behaviour := range slices.Sorted(maps.Keys(firstTier)) {
 		names = append(names, firstTier[behaviour]...)

@@ -10,8 +10,8 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// TestSignedFromEndToEnd runs gitrollout with required signatures. `get` shows an unsigned commit, which is not
-// released, even after a kill. A promotion counts only if a promoter has signed its commit.
+// TestSignedFromEndToEnd runs gitrollout with required signatures. An unsigned commit appears in `get`, but is not released, even after a
+// kill. A promotion counts only if a promoter has signed its commit.
 func TestSignedFromEndToEnd(t *testing.T) {
 	t.Parallel()
 	app := newShop(2, "", "setWeight: 50", "pause: {}")

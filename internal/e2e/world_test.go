@@ -55,7 +55,7 @@ type world struct {
 	repo    *gittest.Repo
 	server  *gittest.Server
 	cluster *testcluster.Cluster
-	name    string // of the cluster in the repository, "" for test
+	name    string // the cluster's name in the repository; "" means test
 	ns      string
 	app     string
 	pods    *podWatch
@@ -120,7 +120,7 @@ func readText(t testing.TB, file string) string {
 	return string(data)
 }
 
-// tempFile writes a file with a name to a new folder, and returns its path.
+// tempFile writes a file to a new folder, and returns its path.
 func tempFile(t testing.TB, name, content string) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), name)
@@ -139,8 +139,8 @@ func running(t *testing.T, files map[string]string) *world {
 	return w
 }
 
-// newWorld pushes the files of a single app and starts watching its pods. Paths are relative to the app's folder, and
-// "NS" in files is replaced by the namespace.
+// newWorld pushes the files of a single app and starts watching the app's pods. Paths in files are relative to the app's folder. "NS" in
+// contents is replaced by the namespace.
 func newWorld(t *testing.T, files map[string]string) *world {
 	t.Helper()
 	return newWorldOn(t, testcluster.Shared(t), files)
@@ -157,7 +157,7 @@ func newWorldOn(t *testing.T, cluster *testcluster.Cluster, files map[string]str
 	return w
 }
 
-// emptyWorld returns a world without an app, in a new namespace. A failed test prints what happened there.
+// emptyWorld returns a world without an app, in a new namespace. A failed test prints logs, pods and Deployments of the namespace.
 func emptyWorld(t *testing.T, cluster *testcluster.Cluster, repo *gittest.Repo) *world {
 	w := &world{t: t, repo: repo, cluster: cluster, ns: cluster.Namespace(t), log: &lockedBuffer{}}
 	w.namespaces = []string{w.ns}
@@ -175,7 +175,8 @@ func emptyWorld(t *testing.T, cluster *testcluster.Cluster, repo *gittest.Repo) 
 
 const configFile = ".gitrollout/test/config.yaml"
 
-// configOf returns a configuration with one app. more begins with lines of the app's entry, indented by two; other sections follow.
+// configOf returns a configuration with one app. The argument more has more lines of the app's entry, indented by two spaces, and then
+// other sections.
 func configOf(app, namespace, more string) string {
 	return fmt.Sprintf("apiVersion: gitrollout.dev/v1alpha1\nkind: Config\napps:\n- path: apps/%s\n  namespace: %s\n%s", app, namespace, more)
 }
@@ -257,7 +258,7 @@ func (w *world) supersede(message string, files map[string]string) string {
 	return commit
 }
 
-// release pushes a version, and promotes it at its pause.
+// release pushes a version, and promotes the version's release at step 1.
 func (w *world) release(message string, files map[string]string) {
 	w.t.Helper()
 	commit := w.stage(message, files)
@@ -271,14 +272,14 @@ func (w *world) revert(commit string) rollout.State {
 	return w.await("healthy after the revert", func(s rollout.State) bool { return s.Phase == rollout.Healthy && s.Release == nil })
 }
 
-// abort aborts the release by the command, and waits until its rollback has ended.
+// abort runs the command abort, and waits until the rollback has ended.
 func (w *world) abort(flags ...string) rollout.State {
 	w.t.Helper()
 	w.ran(append([]string{"abort", w.app}, flags...)...)
 	return w.await("rolled back", func(s rollout.State) bool { return s.Phase == rollout.Degraded && s.Release == nil })
 }
 
-// configure pushes a configuration with more lines, as in configOf, and returns the configuration.
+// configure pushes and returns configOf's configuration for the argument more.
 func (w *world) configure(more string) (config string) {
 	w.t.Helper()
 	w.repo.Pull()
@@ -373,7 +374,7 @@ func (w *world) stop() {
 	_ = w.process.Process.Signal(syscall.SIGTERM)
 	select {
 	case err := <-w.exited:
-		// If the last effect was a kill, the new process has only just been started, and may not handle signals yet.
+		// A process that restartAfterKill has just started may not handle signals yet.
 		if hasBegun := !strings.HasSuffix(strings.TrimSpace(w.log.String()), killedMark); err != nil && hasBegun {
 			w.t.Errorf("gitrollout ended with %v", err)
 		}

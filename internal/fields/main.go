@@ -1,5 +1,6 @@
-// Command fields prints the content of render/fields.txt: the Kubernetes versions that introduced fields, and the keys of lists. It
-// reads the Go types of k8s.io/api, which the module proxy has for each Kubernetes version. Run it after an update of client-go:
+// Command fields prints the content of render/fields.txt: the Kubernetes version that introduced each newer field, and
+// the keys of lists. It reads the Go types of k8s.io/api, which the module proxy has for each Kubernetes version. Run
+// it after an update of client-go:
 //
 //	go run ./internal/fields > render/fields.txt
 package main
@@ -80,10 +81,11 @@ func table() ([]string, error) {
 	return slices.Sorted(slices.Values(lines)), nil
 }
 
-// structs has the fields of each struct. A list's value has the list's keys, each after a space; " set" means that the items are keys.
+// structs has the fields of each struct. The value of a list field has the keys of the list's items, each after a
+// space. If the items themselves are the keys, the value is " set".
 type structs map[string]map[string]string
 
-// add adds the structs of a module of k8s.io. A struct also has the fields of the structs that it embeds.
+// add adds the structs of a module of k8s.io, including the fields of embedded structs.
 func (s structs) add(module, version string) error {
 	out, err := exec.Command("go", "mod", "download", "-json", "k8s.io/"+module+"@"+version).Output()
 	if err != nil {
@@ -146,7 +148,7 @@ func (s structs) read(pkg string, file *ast.File, embedded map[string][]string) 
 	})
 }
 
-// keysOf returns the keys that the comments +listType and +listMapKey of a list name, each after a space.
+// keysOf reads a list's keys from its comments +listType and +listMapKey. It writes each key after a space.
 func keysOf(doc *ast.CommentGroup) (keys string) {
 	if doc == nil {
 		return ""

@@ -1,7 +1,7 @@
 // Package giteatest gives tests a real Gitea, with its database and repositories in a temporary folder. The program
 // bin/gitea is built from the module internal/gitea if it is missing. A start takes about three seconds.
 //
-// If Gitea is unavailable, a test fails. Only -short skips the test.
+// If Gitea does not start, the test fails. With -short, the test is skipped.
 package giteatest
 
 import (
@@ -83,8 +83,8 @@ func (s *Server) CloneURL(as Account, repository string) string {
 	return strings.Replace(s.URL, "://", "://"+as.Name+":"+as.Token+"@", 1) + "/" + repository + ".git"
 }
 
-// API sends a request to a path below /api/v1, and decodes a successful response into the value into, unless
-// into is nil. It returns the status and the response's text.
+// API sends a request to a path below /api/v1, and returns the response's status and text. If the argument into is not
+// nil, a successful response is decoded to it.
 func (s *Server) API(as Account, method, path string, body, into any) (status int, text string) {
 	s.tb.Helper()
 	var data []byte

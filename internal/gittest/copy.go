@@ -11,12 +11,12 @@ import (
 	"testing/fstest"
 )
 
-// blank returns the files of a new repository. New repositories differ only by the path in the configuration,
-// so git creates the files once per process. Memory holds the files, so that no folder must be removed.
+// blank returns the files of a new repository. New repositories differ only by the path in the configuration, so git
+// creates the files once per process. The files are in memory, so that no folder must be removed.
 var blank = sync.OnceValues(makeBlank)
 
-// blankDir stands for the folder of a blank repository in the repository's configuration. Because of the #, git
-// quotes the path. The real folder may therefore also have a # in its name, such as the folder of a subtest.
+// blankDir is the placeholder for the folder in a blank repository's configuration. Because of the #, git quotes the
+// path. The real path may therefore also have a #, as in a subtest.
 const blankDir = "/gittest#blank"
 
 func makeBlank() (fstest.MapFS, error) {
@@ -84,7 +84,8 @@ func (r *Repo) Copy(t TB) *Repo {
 	return c
 }
 
-// copyFolder copies a folder with the repositories gitDirs, and replaces the folder's path in their configurations.
+// copyFolder copies a folder that contains the repositories gitDirs. In their configurations, it replaces source by
+// target.
 func copyFolder(source, target string, gitDirs ...string) error {
 	return filepath.WalkDir(source, func(path string, d fs.DirEntry, err error) error {
 		if err != nil || path == source {

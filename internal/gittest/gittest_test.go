@@ -11,7 +11,7 @@ import (
 	"gitrollout.dev/gitrollout/internal/gittest"
 )
 
-// TestServersServeGit checks the servers with the git command, because the tests of package git rely on them.
+// TestServersServeGit checks the servers with the git command, because the tests of package git rely on these servers.
 func TestServersServeGit(t *testing.T) {
 	repo := gittest.New(t)
 	repo.CommitFiles("first", map[string]string{"a/b.txt": "one\n"})
@@ -85,7 +85,7 @@ func TestCopy(t *testing.T) {
 	if got := copied.InBare("config", "receive.denyDeletes"); got != "true" {
 		t.Errorf("receive.denyDeletes = %q", got)
 	}
-	// An equal call makes an equal commit in the copy and in the original. Neither call moves a branch of the other repository.
+	// The same call makes the same commit in the copy and in the original, and does not change the other repository.
 	second := copied.CommitFiles("second", map[string]string{"f": "2"})
 	copied.InBare("repack", "-adq")
 	copied.Fsck()

@@ -34,7 +34,8 @@ type Server struct {
 	in, out  atomic.Int64 // bytes of HTTP bodies
 }
 
-// Faults are the faults that a server injects. Each affected push reduces the fault's number by one.
+// Faults are the faults that a server injects. Each push reduces the first positive number among RejectPushes,
+// DropBefore and DropAfter.
 type Faults struct {
 	// RejectPushes is the number of pushes to which the server responds with 503, without running git.
 	RejectPushes int

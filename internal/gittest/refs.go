@@ -18,7 +18,7 @@ type answers[T any] struct {
 	bare string
 
 	mu    sync.Mutex
-	known map[string]map[string]T // answers by refs and by question; only the newest refs have answers
+	known map[string]map[string]T // answers by the result of refsOf and by question; only the newest result has answers
 }
 
 // get returns the answer to a question. If the cache has no answer for the current refs, get calls ask and caches a good answer.

@@ -76,8 +76,8 @@ func (r *Repo) SSH(opts SSHOptions) *Server {
 	return s
 }
 
-// NewKeyFile writes a new private key that no server accepts, and returns the path of its file. The
-// public key is in the same folder, with the suffix .pub.
+// NewKeyFile writes a new private key that no server accepts, and returns its path. The path of the public key has the
+// suffix .pub.
 func (r *Repo) NewKeyFile() string {
 	r.t.Helper()
 	_, file := r.newKey(filepath.Join(r.t.TempDir(), "key"))
@@ -174,7 +174,7 @@ func (r *Repo) Daemon() *Server {
 	for range 5 {
 		port, err := testbin.FreePort()
 		r.check("git daemon", err)
-		// git-daemon runs without the wrapper git, because the signal that ends it must reach git-daemon itself.
+		// git-daemon runs without the wrapper git, so that the signal of stop reaches git-daemon itself.
 		cmd := exec.Command(r.program("git-daemon"), "--reuseaddr",
 			"--listen=127.0.0.1", "--port="+strconv.Itoa(port), "--base-path="+filepath.Dir(r.Bare),
 			"--export-all", "--enable=receive-pack", "--informative-errors")

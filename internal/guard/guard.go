@@ -19,14 +19,14 @@ type Guard struct {
 	Up       bool // the Deployment has been available: from now on the properties must hold
 	Replicas int
 	Floor    int // ready pods that the user's maxUnavailable requires
-	Excused  int // number of pods that may be missing, because the test or a scaling caused this
+	Excused  int // number of pods that may be missing below Floor, because of the test or a scaling
 
 	seen []routing // configurations that a proxy may still use, oldest first
 }
 
-// Leave has exceptions. While a field is true, some of the checked properties need not hold.
+// Leave has exceptions. While a field is true, Guard does not check some properties.
 type Leave struct {
-	Retreating bool // a rollback runs. It may delete old ready pods, since Kubernetes counts the canary's pods as unhealthy
+	Retreating bool // a rollback runs. Kubernetes may delete longer-ready pods, so minReadySeconds does not count
 	Lag        bool // controllers act on outdated numbers, so they may violate maxUnavailable themselves
 	Overtaken  bool // a release was promoted fully while another release rolled back
 	Clock      bool // the clocks that measure the waiting times of a release are wrong
@@ -47,7 +47,7 @@ func (g *Guard) Trouble(k *kube.Cluster, d *kube.Deployment, spec rollout.Spec, 
 	}
 	g.Follow(k, d, spec)
 	if n := len(g.seen); (leave.Overtaken || leave.Lost || leave.needsRoom(spec)) && n > 0 {
-		g.seen = g.seen[n-1:] // earlier configurations are not checked, even after the exception ends
+		g.seen = g.seen[n-1:] // earlier configurations are never checked again
 	}
 	ready, serving, versions := 0, 0, map[string]int{}
 	for _, rs := range d.Sets {
@@ -60,7 +60,7 @@ func (g *Guard) Trouble(k *kube.Cluster, d *kube.Deployment, spec rollout.Spec, 
 	if leave.Retreating {
 		serving = ready
 	}
-	if d.IsUnordered() { // for this workload, Kubernetes' own rolling update may leave fewer pods
+	if d.IsUnordered() { // for this workload, Kubernetes' own rolling update may leave fewer pods than Floor
 		g.Excused = max(g.Excused, g.Floor-serving)
 	}
 	switch {
@@ -77,8 +77,9 @@ func (g *Guard) Trouble(k *kube.Cluster, d *kube.Deployment, spec rollout.Spec, 
 	return ""
 }
 
-// Scaled updates Floor after a change of replicas, and excuses pods that scaling makes unready. After a scale-up, new pods need time. A
-// scale-down reduces all ReplicaSets in proportion (sync.go, scale), so Kubernetes may delete a ready pod for each unready pod.
+// Scaled updates Floor after a change of replicas, and excuses pods that scaling makes unready. After a scale-up, new
+// pods need time. A scale-down reduces all ReplicaSets in proportion (scale in Kubernetes' sync.go). Kubernetes may
+// thus delete ready pods, and keep as many unready pods.
 func (g *Guard) Scaled(now time.Time, d *kube.Deployment, spec rollout.Spec) {
 	surge, unavailable := spec.MaxSurge.RoundUp(d.Replicas), min(d.Replicas, spec.MaxUnavailable.RoundDown(d.Replicas))
 	if d.IsByNode() {
@@ -104,7 +105,7 @@ func (g *Guard) Scaled(now time.Time, d *kube.Deployment, spec rollout.Spec) {
 	g.Replicas, g.Floor = d.Replicas, floor
 }
 
-// Settle ends the exception for missing pods. If pods were excused, the Guard no longer checks earlier configurations of the proxies.
+// Settle resets Excused. If pods were excused, the Guard forgets all but the newest configuration of the proxies.
 func (g *Guard) Settle() {
 	if n := len(g.seen); g.Excused > 0 && n > 0 {
 		g.seen = g.seen[n-1:]
@@ -112,7 +113,7 @@ func (g *Guard) Settle() {
 	g.Excused = 0
 }
 
-// misled describes a Service that selects a version without ready pods. It returns "" if all Services select ready pods.
+// misled describes a Service that selects a version without ready pods while other pods are ready.
 func (g *Guard) misled(k *kube.Cluster, d *kube.Deployment, spec rollout.Spec, ready int, leave Leave) string {
 	name := ""
 	switch {

@@ -26,8 +26,8 @@ func ours(spec rollout.Spec) []string {
 	return []string{spec.Canary.StableService, spec.Canary.CanaryService}
 }
 
-// Follow records the current configuration of the proxies. It forgets configurations that were replaced longer than the settle time ago.
-// Without a router in the document, or without a document, nothing is known about the proxies.
+// Follow records the current configuration of the proxies. It forgets configurations that were replaced longer than the
+// settle time ago. If the Rollout document is missing or has no router, Follow forgets all configurations.
 func (g *Guard) Follow(k *kube.Cluster, d *kube.Deployment, spec rollout.Spec) {
 	if spec.Canary == nil || spec.Canary.Traffic == nil {
 		g.seen = nil
@@ -40,7 +40,7 @@ func (g *Guard) Follow(k *kube.Cluster, d *kube.Deployment, spec rollout.Spec) {
 	its := traffic.Watched(spec.Canary.Traffic.Routers, d.Workload.Namespace)
 	for ref, route := range k.Routes {
 		if !slices.Contains(its, ref) {
-			continue // a route that this workload does not watch, such as the route of a removed app, has no settle time
+			continue // the document's routers do not watch this route; it may belong to a removed app
 		}
 		for _, b := range slices.Concat(kube.Backends(route)...) {
 			if b.Weight > 0 && ref.Namespace == d.Workload.Namespace && now.pins[b.Service] != "" {
@@ -60,7 +60,8 @@ func (g *Guard) Follow(k *kube.Cluster, d *kube.Deployment, spec rollout.Spec) {
 }
 
 // left describes a version without ready pods to which a proxy with an old route or selector may still send requests.
-// In-place releases are not checked, because a replaced pod may have either version, as with any Deployment.
+// In-place releases are not checked, because their Services select pods of both versions, as in an ordinary rolling
+// update.
 func (g *Guard) left(d *kube.Deployment, spec rollout.Spec, leave Leave) string {
 	if spec.Canary == nil || spec.Canary.Traffic == nil || g.Floor == 0 || leave.Clock || leave.needsRoom(spec) ||
 		spec.Scaling == rollout.InPlace {
@@ -70,7 +71,7 @@ func (g *Guard) left(d *kube.Deployment, spec rollout.Spec, leave Leave) string 
 	for _, was := range g.seen {
 		for _, name := range was.routed {
 			if now.pins[name] == "" {
-				continue // the Service's pods are replaced one by one, as with any Deployment
+				continue // the Service selects pods of all versions, as in an ordinary rolling update
 			}
 			for _, and := range g.seen {
 				if pin := and.pins[name]; pin != "" && !d.Serves(pin) {

@@ -10,9 +10,9 @@ import (
 	"gitrollout.dev/gitrollout/traffic"
 )
 
-// TestProxiesOfTheFormerVersion moves the users' Service from the only pod of v1 to a pod of v2 and then deletes the pod of v1. Proxies may
-// send requests to this pod until the settle time is over, even if no version was stable meanwhile. If the workload had no Rollout document
-// meanwhile, nothing is known about the proxies.
+// TestProxiesOfTheFormerVersion moves the users' Service from v1 to v2 and then deletes the only pod of v1. Until the settle time is over,
+// the Guard reports the deletion, because proxies may still send requests to the pod. If the workload had no Rollout document meanwhile,
+// the Guard has forgotten these proxies.
 func TestProxiesOfTheFormerVersion(t *testing.T) {
 	router, err := traffic.Parse("gatewayAPI", map[string]any{"httpRoute": "web"}, nil)
 	if err != nil {

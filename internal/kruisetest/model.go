@@ -25,9 +25,10 @@ import (
 // revisionLabel is a pod's label with the name of its ControllerRevision.
 const revisionLabel = "controller-revision-hash"
 
-// model is a model of the CloneSet controller. It has the behaviour on which releases depend, except maxSurge and
-// in-place updates. It creates or deletes one pod at a time, and decides as Kruise v1.8 does
-// (calculateDiffsWithExpectation in pkg/controller/cloneset/sync). The field "of" has the paths of the kind's fields.
+// model models the controllers of CloneSets and (in nodes.go) Advanced DaemonSets. It has only the behaviour on which
+// releases depend, without maxSurge and in-place updates. It creates or deletes one pod at a time, but chooses pods
+// like Kruise v1.8 (calculateDiffsWithExpectation in pkg/controller/cloneset/sync). The field "of" has the paths of the
+// kind's fields.
 type model struct {
 	kube      kubernetes.Interface
 	sets      dynamic.ResourceInterface
@@ -35,7 +36,8 @@ type model struct {
 	of        rollout.Partitioned
 }
 
-// pass creates or deletes at most one pod of each object, and updates its status. The next pass retries after errors.
+// pass creates or deletes at most one pod of each object, and updates the object's status. The next pass retries after
+// errors.
 func (m *model) pass(ctx context.Context) {
 	all, err := m.sets.List(ctx, metav1.ListOptions{})
 	if err != nil {
@@ -50,7 +52,7 @@ func (m *model) pass(ctx context.Context) {
 type set struct {
 	*unstructured.Unstructured
 	owner          metav1.OwnerReference
-	replicas, keep int // keep is the number of pods that stay old
+	replicas, keep int // keep is the number of pods that keep the old template
 	update, base   *appsv1.ControllerRevision
 	fresh, old     []corev1.Pod
 }
@@ -189,7 +191,8 @@ func (m *model) create(ctx context.Context, s *set, r *appsv1.ControllerRevision
 	return err
 }
 
-// report writes the observed status. If all pods, ready or not, have the template, the template becomes stable.
+// report writes the observed status. Once all pods, even unready ones, have the newest template, this template's
+// revision becomes the current revision.
 func (m *model) report(ctx context.Context, s *set) error {
 	ready := func(pods []corev1.Pod) int64 {
 		return int64(len(slices.DeleteFunc(slices.Clone(pods), isDown)))

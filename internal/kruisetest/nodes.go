@@ -38,9 +38,10 @@ func (m *model) placed(ctx context.Context, s *set) ([]onNode, error) {
 	return all, nil
 }
 
-// moveOnNodes creates a missing pod, or deletes an old pod if the partition allows this. First in the order of updates are the nodes
-// without an old pod, then the nodes with the last names. An unready old pod is deleted immediately, and a ready old pod only while no pod
-// on the nodes to update is unready (v1.8, pkg/controller/daemonset, daemonset_update.go).
+// moveOnNodes creates a missing pod, or deletes an old pod if the partition allows this. Nodes with a new pod count as
+// updated. Other nodes follow in descending order of their names. An unready old pod is deleted immediately. A ready
+// old pod is deleted only while all pods on updated nodes and nodes to update are ready (v1.8,
+// pkg/controller/daemonset, daemonset_update.go).
 func (m *model) moveOnNodes(ctx context.Context, s *set) error {
 	nodes, err := m.placed(ctx, s)
 	if err != nil {

@@ -10,7 +10,7 @@ import (
 	"k8s.io/kubernetes/cmd/kube-apiserver/app/options"
 )
 
-// serviceRange is the range of the Services' cluster IPs. No requests to these addresses are routed.
+// serviceRange is the range of the Services' cluster IPs. Requests to these addresses fail, because no kube-proxy runs.
 const serviceRange = "10.96.0.0/16"
 
 // auditPolicy logs each request once, with its user, verb and object.
@@ -43,18 +43,18 @@ func newAPIServer(ctx context.Context, listener net.Listener, arguments []string
 	return func(ctx context.Context) error { return runAPIServer(ctx, completed) }, nil
 }
 
-// apiServerFlags returns the flags of the apiserver. They differ from an ordinary cluster's flags only if
-// tests cannot notice this. For example, RBAC and all default admission plugins are enabled.
+// apiServerFlags returns the flags of the apiserver. Tests cannot notice a difference from an ordinary cluster. For
+// example, RBAC and all default admission plugins are enabled.
 func apiServerFlags(etcdURL string, certs certificates) []string {
 	return []string{
 		"--etcd-servers=" + etcdURL,
 		"--bind-address=127.0.0.1",
-		// Without these two flags the apiserver looks for a public interface, and refuses to publish a loopback address as
-		// the kubernetes Service.
+		// Without these two flags the apiserver looks for a public interface, and refuses to publish a loopback address
+		// as an endpoint of the kubernetes Service.
 		"--advertise-address=127.0.0.1",
 		"--endpoint-reconciler-type=none",
 		"--service-cluster-ip-range=" + serviceRange,
-		// Only addresses of this type can be reached.
+		// The apiserver can reach only the ExternalIP of a node.
 		"--kubelet-preferred-address-types=ExternalIP",
 		"--tls-cert-file=" + certs.path(apiServerName+".crt"),
 		"--tls-private-key-file=" + certs.path(apiServerName+".key"),

@@ -111,7 +111,7 @@ func (c certificates) identify(server, user string) (*rest.Config, error) {
 	}
 	return &rest.Config{
 		Host: server,
-		QPS:  -1, // the client needs no rate limit, because the apiserver has no other users
+		QPS:  -1, // no rate limit: this cluster's apiserver needs no protection from its own parts
 		TLSClientConfig: rest.TLSClientConfig{
 			CAData:   pkiutil.EncodeCertPEM(authority),
 			CertData: pkiutil.EncodeCertPEM(certificate),

@@ -96,7 +96,7 @@ func newCommand() *cobra.Command {
 		"keep the limits of kube-controller-manager: 20 requests a second for each controller, and five Deployments at a time")
 	flags.BoolVar(&o.bindPodIPs, "bind-pod-ips", false,
 		"listen on every pod's own address and ports too; needs a network namespace with 'ip route add local 10.244.0.0/16 dev lo'")
-	// Kubernetes' libraries add a global flag "version" that is not a bool. This flag replaces it.
+	// This bool replaces the global flag "version" of Kubernetes' libraries.
 	flags.Bool("version", false, "print the version")
 	flags.BoolVar(&o.exitWithParent, "exit-with-parent", false, "stop when the parent process ends, however it ends")
 	return command

@@ -26,8 +26,8 @@ func completeAPIServer(ctx context.Context, server *options.ServerRunOptions) (o
 	return server.Complete(ctx)
 }
 
-// runAPIServer replaces app.Run, so that the server reports its release. Official builds set the release by a
-// linker flag. Without the flag, the server reports v0.0.0-master to clients that compare versions.
+// runAPIServer replaces app.Run, which would report the version v0.0.0-master to clients. Only official builds set
+// their release by a linker flag.
 func runAPIServer(ctx context.Context, completed options.CompletedOptions) error {
 	config, err := app.NewConfig(completed)
 	if err != nil {
@@ -59,7 +59,7 @@ func (r release) Info() *version.Info {
 	return &info
 }
 
-// configureControllers returns the configuration of the controller manager with its parsed flags.
+// configureControllers returns the controller manager's configuration from the parsed flags.
 func configureControllers(ctx context.Context, manager *manageroptions.KubeControllerManagerOptions, parsed *flag.NamedFlagSets,
 	known, disabled []string, aliases map[string]string) (*config.Config, error) {
 	manager.ParsedFlags = parsed
@@ -69,7 +69,7 @@ func configureControllers(ctx context.Context, manager *manageroptions.KubeContr
 	return manager.Config(ctx, known, disabled, aliases)
 }
 
-// daemonSetWorkers sets the number of DaemonSets at a time.
+// daemonSetWorkers sets the number of DaemonSets that are reconciled in parallel.
 var daemonSetWorkers = []string{"--concurrent-daemonset-syncs=10"}
 
 // expiry returns a certificate's last moment, in the type that kubeadm's library takes.

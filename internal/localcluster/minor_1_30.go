@@ -27,6 +27,6 @@ func configureControllers(_ context.Context, manager *manageroptions.KubeControl
 	return manager.Config(known, disabled, aliases)
 }
 
-var daemonSetWorkers []string // no flag: two DaemonSets at a time
+var daemonSetWorkers []string // this version has no flag, and reconciles two DaemonSets in parallel
 
 func expiry(at time.Time) *time.Time { return &at }

@@ -8,8 +8,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 )
 
-// withParent cancels the context when the parent process has ended. It polls the parent's PID. The kernel's
-// signal (Pdeathsig) depends on the thread that started this process, which may end at any time in a Go program.
+// withParent cancels the context when the parent process has ended. It polls the parent's PID. Pdeathsig would depend
+// on the thread that started this process. In a Go program, this thread may end at any time.
 func withParent(ctx context.Context) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancel(ctx)
 	parent := os.Getppid()

@@ -47,7 +47,7 @@ type localCluster struct {
 	client     kubernetes.Interface
 }
 
-// start runs the program until it reports that it is ready.
+// start starts the program, and waits until it reports that it is ready.
 func start(t *testing.T, env []string, args ...string) *localCluster {
 	t.Helper()
 	args = append(args, "--exit-with-parent") // the program ends even if the test is killed

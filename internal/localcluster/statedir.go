@@ -7,7 +7,7 @@ import (
 	"syscall"
 )
 
-// stateDir is the only folder to which a cluster writes.
+// stateDir is the folder to which a cluster writes.
 type stateDir struct {
 	path      string
 	temporary bool

@@ -11,15 +11,15 @@ import (
 // pollEvery is the interval between polls of the cluster's state. It is short, because tests wait for these polls.
 const pollEvery = 20 * time.Millisecond
 
-// awaitAPI waits until the apiserver is ready, which includes the default roles and namespaces.
+// awaitAPI waits until the apiserver is ready and has the default roles and namespaces.
 func (c *cluster) awaitAPI(ctx context.Context) error {
 	return c.poll(ctx, "the apiserver to be ready", func(ctx context.Context) error {
 		return c.client.Discovery().RESTClient().Get().AbsPath("/readyz").Do(ctx).Error()
 	})
 }
 
-// awaitUsable waits until pods can run on the registered nodes: until the default namespace has the service account and
-// the cluster CA that every pod needs. Controllers create these two objects, which shows that the controllers run.
+// awaitUsable waits until pods of the default namespace can run. Every pod needs a service account and the cluster CA
+// in its namespace. Controllers create these objects, so their existence shows that the controllers run.
 func (c *cluster) awaitUsable(ctx context.Context) error {
 	return c.poll(ctx, "the cluster to be usable", func(ctx context.Context) error {
 		if _, err := c.client.CoreV1().ServiceAccounts(metav1.NamespaceDefault).Get(ctx, "default", metav1.GetOptions{}); err != nil {

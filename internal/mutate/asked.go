@@ -68,7 +68,8 @@ func (t tests) find(pkg string) (*asked, error) {
 // passed matches a passed test in the output of all tests.
 var passed = regexp.MustCompile(`(?m)^--- PASS: (\w+) \((.+)s\)`)
 
-// pass runs all tests of a package together without a mutant. It records all mutants that the run executed for each passing test.
+// pass runs all tests of a package together without a mutant. For each passing test, it records all mutants that the
+// whole run executed.
 func (t tests) pass(pkg, binary string, names []string) (found []test) {
 	missing := slices.Clone(names)
 	all := t.run(pkg, question{binary: binary, mutant: on.Noting, limit: t.limit, names: names, all: true})

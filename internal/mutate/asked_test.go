@@ -80,8 +80,8 @@ func moduleOf(t *testing.T, files map[string]string) ([]draw, tests) {
 	return drawn, asking
 }
 
-// TestTry checks the verdicts on the mutants of a small package. A test, a subtest, or a child process with an empty
-// environment detects some mutants. Other mutants run only in a failing or flaky test, cannot be switched, or do not compile.
+// TestTry checks the verdicts on the mutants of a small package. A mutant survives if only a failing or flaky test executes it. A mutant
+// that cannot be switched is built by itself. A mutant that does not compile gets no verdict.
 func TestTry(t *testing.T) {
 	mark := filepath.Join(t.TempDir(), "mark")
 	t.Setenv("MARK", mark)

@@ -53,7 +53,7 @@ func (b *build) compile(pkg, binary string) error {
 	return nil
 }
 
-// weave returns the build with all drawn mutants behind switches. It sets the field own of mutants that cannot be switched.
+// weave returns the build with all drawn mutants behind switches. It sets own on mutants that cannot be switched.
 func (c *checker) weave(root string, sources map[string][]*source, drawn []*mutant) (*build, error) {
 	b, err := newBuild(root)
 	if err != nil {

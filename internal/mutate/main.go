@@ -100,7 +100,7 @@ type draw struct {
 	verdict string
 }
 
-// draw draws n mutants from all. It replaces drawn mutants that do not compile.
+// draw draws n mutants that compile from all.
 func (c *checker) draw(n int, seed uint64, all []*mutant, sources map[string][]*source) (drawn []draw, err error) {
 	random := rand.New(rand.NewPCG(seed, 0))
 	random.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
@@ -163,8 +163,7 @@ func (t tests) askAll(drawn []draw, own bool, several int) (found int, err error
 	return found, err
 }
 
-// atOnce calls do with each number below n, at most few at the same time, and returns the errors. Several calls overlap
-// well, because tests mostly wait.
+// atOnce calls do for each number below n, and returns the errors. At most few calls run at the same time.
 func atOnce(few, n int, do func(int) error) []error {
 	failed := make([]error, n)
 	workqueue.ParallelizeUntil(context.Background(), few, n, func(i int) { failed[i] = do(i) })
@@ -228,10 +227,10 @@ type tests struct {
 	knows *sync.Mutex
 	known map[string]*asked // by package
 	limit time.Duration
-	slow  []string // packages whose tests are so slow that each test's mutants are always recorded separately
+	slow  []string // packages with slow tests: each test always runs separately (learn)
 	// The longest duration of an undivided test. A longer test is divided into its subtests if each subtest passes separately.
 	divided time.Duration
-	// If a package's tests take longer than worth for all its mutants, each test's mutants are recorded separately.
+	// If testing all mutants of a package would take longer than worth, each test runs separately (learn).
 	worth time.Duration
 }
 
@@ -276,7 +275,7 @@ func (t tests) byItself(pkg string, m *mutant) (binary string, err error) {
 	return binary, errors.Join(one.add(s.path, m.apply(s.content)), one.compile(pkg, binary))
 }
 
-// quick is the longest duration of a test in the group of fast tests, which runs first.
+// quick is the limit for fast tests, which run first.
 const quick = 2 * time.Second
 
 // fails returns the first test that fails twice with the mutant, because a test may fail once by chance.

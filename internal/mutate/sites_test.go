@@ -48,8 +48,8 @@ func TestMutants(t *testing.T) {
 	compare.Check(t, want, got)
 }
 
-// TestSomebodyIsAsked checks that every package has tests, or that livesThrough names packages with tests for it.
-// Otherwise no test would run on the package's mutants.
+// TestSomebodyIsAsked checks that every package has its own tests, or other packages in livesThrough. Otherwise no test would run on the
+// package's mutants.
 func TestSomebodyIsAsked(t *testing.T) {
 	root, _, err := module()
 	must(t, err)

@@ -48,7 +48,8 @@ func weave(content []byte, wraps []wrap) (woven []byte) {
 	return woven
 }
 
-// woven returns the file with the given mutants behind switches. For mutants with own set, it only adds a record of the function's run.
+// woven returns the file with the given mutants behind switches. A mutant with own set only gets a call that records
+// its execution.
 func (s *source) woven(path string, mutants []*mutant, info *types.Info) []byte {
 	clause := s.offset(s.file.Name.End())
 	wraps := []wrap{{begin: clause, end: clause, before: fmt.Sprintf("; import %s %q", name, path)}}

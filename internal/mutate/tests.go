@@ -2,8 +2,8 @@ package main
 
 import "strings"
 
-// livesThrough has, by a prefix of a package's folder, other packages whose tests use the package's code.
-// These tests run if the package's tests do not detect a mutant. The longest matching prefix counts.
+// livesThrough maps a folder prefix to other packages whose tests use the code below this folder. These tests run if a
+// mutant survives the tests of its own package. The longest matching prefix counts.
 var livesThrough = map[string][]string{
 	"":                     nil,
 	"strategies":           {"./reconciler/...", "./views/...", "./simulate"},

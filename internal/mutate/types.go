@@ -25,7 +25,7 @@ type checker struct {
 	folders   map[string]*checked // checked packages by folder
 }
 
-// checked is a package without mutants, with its types.
+// checked is a type-checked package without mutants.
 type checked struct {
 	sources []*source
 	info    *types.Info
@@ -122,7 +122,8 @@ func (c *checker) compiles(s *source, content []byte) bool {
 	return good
 }
 
-// signatures returns a file without function bodies. Generic functions keep their bodies, because Go requires these bodies.
+// signatures returns a file without function bodies. Only generic functions keep their bodies, because go/types
+// requires them.
 func signatures(file *ast.File) *ast.File {
 	without := *file
 	without.Decls = nil
@@ -150,7 +151,8 @@ func (c *checker) program(folder string, sources []*source, m *mutant) (bool, er
 	return false, nil
 }
 
-// fit returns the mutants of `in` and more. The mutants of `in` compile together. If a mutant of more does not, fit sets its field own.
+// fit returns `in` and more. The mutants of `in` compile together. fit sets own on a mutant of more that does not
+// compile with them.
 func (c *checker) fit(s *source, in, more []*mutant, info *types.Info) []*mutant {
 	all := slices.Concat(in, more)
 	if len(more) == 0 || c.compiles(s, s.woven(c.path, all, info)) {

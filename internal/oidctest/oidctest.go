@@ -42,7 +42,7 @@ func New(t testing.TB) *Provider {
 	p := &Provider{key: key, asked: map[string]url.Values{}}
 	issuer := &oidc.Server{PublicKeys: []oidc.PublicKey{{PublicKey: key.Public(), KeyID: keyID, Algorithm: algorithm}}}
 	mux := http.NewServeMux()
-	mux.Handle("/", issuer) // serves the discovery document, which has the next two paths, and the key
+	mux.Handle("/", issuer) // serves the key, and the discovery document, which names /auth and /token
 	mux.HandleFunc("/auth", p.authorize)
 	mux.HandleFunc("/token", p.token)
 	p.Server = httptest.NewUnstartedServer(mux)
@@ -90,8 +90,8 @@ func (p *Provider) token(w http.ResponseWriter, r *http.Request) {
 	send(w, 200, map[string]any{"access_token": "x", "token_type": "Bearer", "expires_in": 3600, "id_token": token})
 }
 
-// SignsIn sets claims of the next user's ID token, in addition to the claims that the flow requires.
-// If key is not nil, it signs the token instead of the provider's key.
+// SignsIn sets claims of the next user's ID token, in addition to the claims that the flow requires. If key is not nil,
+// key signs the token instead of the provider's key.
 func (p *Provider) SignsIn(claims map[string]any, key *rsa.PrivateKey) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -24,7 +24,7 @@ func TestWithin999(t *testing.T) {
 	}
 }
 
-// TestWithin999IsExact compares Within999, for both tails, with exact sums of fractions.
+// TestWithin999IsExact compares Within999 with exact sums of fractions, for both tails.
 func TestWithin999IsExact(t *testing.T) {
 	const n = 100
 	for _, p := range []*big.Rat{big.NewRat(1, 100), big.NewRat(1, 5), big.NewRat(1, 2), big.NewRat(9, 10)} {

@@ -59,9 +59,9 @@ type Load struct {
 	results Results
 }
 
-// StartLoad sends perSecond requests per second at fixed times, each in a goroutine, even if earlier requests have no answer. With inFlight
-// requests without an answer, it pauses, because more requests would slow down a busy machine further. Connections are kept alive. The
-// function next returns the request with number n, counted from 0. The load ends with the test, or at Stop.
+// StartLoad sends perSecond requests per second at fixed times, even if earlier requests have no answer. While inFlight
+// requests have no answer, it sends no request, because more requests would slow down a busy machine further.
+// Connections are kept alive. next returns request n, counted from 0. The load ends with the test, or at Stop.
 func StartLoad(tb testing.TB, perSecond float64, next func(n int) Request) *Load {
 	tb.Helper()
 	ctx, stop := context.WithCancel(context.Background())
@@ -75,7 +75,7 @@ func StartLoad(tb testing.TB, perSecond float64, next func(n int) Request) *Load
 				return
 			}
 			full := len(slots) == inFlight
-			if slots <- struct{}{}; full { // a slot is free within answeredWithin, when send ends
+			if slots <- struct{}{}; full { // blocks for at most answeredWithin, the timeout of each send
 				at = time.Now()
 			}
 			scheduled := at

@@ -22,10 +22,10 @@ const (
 	ownURL     = "http://127.0.0.1:9000" // Traefik's ping and API
 )
 
-// configuration is Traefik's configuration besides the kubeconfig. Two throttles are 100ms, so that a test of twenty changes takes seconds:
-// the interval at which a provider reads the cluster (default 0), and the interval at which the routing applies a provider's changes
-// (default 2s). Endpoints come from EndpointSlices, because Services' addresses are not routed. With allowEmptyServices, as in Traefik's
-// Helm chart, a Service without ready pods fails only its share of the route's requests.
+// configuration is Traefik's configuration besides the kubeconfig. Providers read the cluster at most every 100ms
+// (default 0), and Traefik applies their changes at most every 100ms (default 2s). So a test of twenty changes takes
+// seconds. Endpoints come from EndpointSlices, because Services' addresses are not routed. With allowEmptyServices, as
+// in Traefik's Helm chart, a Service without ready pods fails only its share of the route's requests.
 var configuration = []string{
 	"--global.checkNewVersion=false",
 	"--global.sendAnonymousUsage=false",

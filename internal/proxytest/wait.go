@@ -66,8 +66,8 @@ func eventually(tb testing.TB, what string, holds func() bool) {
 	}
 }
 
-// AwaitWeight waits until Traefik's API shows a route of the namespace in which one Service has the given
-// weight. The route's weights must add up to 100.
+// AwaitWeight waits until Traefik's API shows, in the namespace, a route with the given weight. The route's weights
+// must add up to 100.
 func (w *World) AwaitWeight(tb testing.TB, namespace string, weight int) {
 	tb.Helper()
 	eventually(tb, fmt.Sprintf("Traefik has the weight %d in %s", weight, namespace), func() bool {

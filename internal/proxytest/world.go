@@ -79,8 +79,8 @@ var shared struct {
 	err   error
 }
 
-// Start returns the World of the test program. The first call starts the World. If the test fails, Start logs
-// Traefik's output during the test.
+// Start returns the World of the test program. The first call starts the World. If the test fails, Traefik's output
+// since this call is logged.
 func Start(tb testing.TB) *World {
 	tb.Helper()
 	shared.Do(func() { shared.world, shared.err = newWorld() })

@@ -88,7 +88,7 @@ func entriesOf(dir, prefix string) (entries []entry, err error) {
 	return entries, err
 }
 
-// tarred returns a tar archive of files without an owner.
+// tarred returns a tar archive. Its files have no owner.
 func tarred(entries []entry, date time.Time) ([]byte, error) {
 	var b bytes.Buffer
 	w := tar.NewWriter(&b)

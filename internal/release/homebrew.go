@@ -6,7 +6,8 @@ import (
 	"text/template"
 )
 
-// formula is a formula of https://docs.brew.sh/Formula-Cookbook for a tap. It installs the program of a platform's archive.
+// formula is a Homebrew formula for a tap (https://docs.brew.sh/Formula-Cookbook). It installs the program from the
+// platform's archive.
 var formula = template.Must(template.New("formula").Parse(`class Gitrollout < Formula
   desc "{{.Description}}"
   homepage "{{.Homepage}}"

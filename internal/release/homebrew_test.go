@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// TestFormula writes the archives of five platforms, their checksums and the formula, twice with the same bytes. The
-// formula has the archives for macOS and Linux with the sums of checksums.txt. The recorded formula names each sum's file.
+// TestFormula checks that two releases for five platforms have the same checksums and the same formula. The formula must equal
+// testdata/gitrollout.rb, which has a file's name in place of each checksum.
 func TestFormula(t *testing.T) {
 	source := t.TempDir()
 	programs := map[platform]string{}

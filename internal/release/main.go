@@ -1,6 +1,7 @@
-// Command gitrollout-release makes a release of gitrollout from a working copy with only the Go toolchain. The release
-// has archives, an OCI image, manifests, a chart, package manifests, SBOMs, and checksums. The subcommand push sends the image to a
-// registry. The Makefile's targets release and push call this command; internal/e2e tests the results.
+// Command gitrollout-release makes a release of gitrollout from a working copy. The Go toolchain is the only build
+// tool. The release has archives, an OCI image, manifests, a chart, package manifests, SBOMs, and checksums. The
+// subcommand push sends the image to a registry. The Makefile's targets release and push call this command;
+// internal/e2e tests the results.
 //
 // Equal sources result in equal bytes, because every time in an archive is the time of the commit.
 package main

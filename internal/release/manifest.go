@@ -14,7 +14,7 @@ import (
 // placeholder is the image's name in deploy/kubernetes, which a release replaces.
 const placeholder = "registry.example.com/gitrollout"
 
-// writeManifests writes install.yaml: deploy/kubernetes with the image of the release, built by kustomize.
+// writeManifests writes install.yaml, which kustomize builds from deploy/kubernetes with the release's image.
 func (r *release) writeManifests(map[platform]string) error {
 	files := filesys.MakeFsInMemory()
 	dir := filepath.Join(r.source, "deploy", "kubernetes")

@@ -76,7 +76,8 @@ func TestPush(t *testing.T) {
 	}
 }
 
-// TestPushNeedsATag checks that a push without a tag is refused. The default tag is "latest", which no manifest of the release uses.
+// TestPushNeedsATag checks that a push without a tag is refused. The image would get the tag "latest", which no manifest of the release
+// uses.
 func TestPushNeedsATag(t *testing.T) {
 	if err := run(t.Context(), []string{"push", archive(t), "registry.example.com/gitrollout"}, &bytes.Buffer{}); err == nil {
 		t.Error("an image was pushed without a tag")

@@ -34,7 +34,8 @@ func parts(program string) ([]part, error) {
 // purl returns the package URL, which identifies the module in both SBOM formats.
 func (p part) purl() string { return "pkg:golang/" + p.path + "@" + p.version }
 
-// sha256 returns the module's hash from go.sum in hex, or "" without a hash. It is a hash of the list of the module's files.
+// sha256 returns the module's hash from go.sum in hex, or "" without a hash. The hash covers a list of the module's
+// files and their hashes.
 func (p part) sha256() string {
 	encoded, ok := strings.CutPrefix(p.sum, "h1:")
 	raw, err := base64.StdEncoding.DecodeString(encoded)
@@ -47,8 +48,8 @@ func (p part) sha256() string {
 // object is a JSON object. Its keys are sorted in the document.
 type object map[string]any
 
-// writeSBOMs writes the SBOM of each program, as CycloneDX and as SPDX. Both SBOMs come from the list of
-// modules in the program's build info, without a library or a network.
+// writeSBOMs writes the SBOM of each program, as CycloneDX and as SPDX. Both SBOMs list the modules in the program's
+// build info. This needs no library and no network.
 func (r *release) writeSBOMs(programs map[platform]string) error {
 	for p, path := range programs {
 		all, err := parts(path)

@@ -8,7 +8,8 @@ import (
 	"path/filepath"
 )
 
-// signedAs is the signature's namespace. A key's signature of a commit or a login is therefore not valid for a release.
+// signedAs is the namespace of the SSH signature. A key's signature of a commit has another namespace, so it is not
+// valid for a release.
 const signedAs = "gitrollout-release"
 
 // sum returns the SHA-256 of a file of the release, in hexadecimal digits.

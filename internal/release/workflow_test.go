@@ -10,8 +10,8 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// TestWorkflowCallsMake checks that the workflow makes a release only by make and its variables, so that the release can be repeated
-// elsewhere. Only the signature with the workflow's identity, between make release and make push, cannot be repeated elsewhere.
+// TestWorkflowCallsMake checks that the workflow releases only with make and its variables, so that the release can be repeated elsewhere.
+// One step cannot be repeated: between make release and make push, the workflow signs the checksums with its identity.
 func TestWorkflowCallsMake(t *testing.T) {
 	data, err := os.ReadFile("../../.github/workflows/release.yaml")
 	must(t, err)

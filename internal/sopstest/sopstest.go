@@ -101,7 +101,7 @@ func check(t testing.TB, err error) {
 
 const when = "2026-01-02T03:04:05Z"
 
-// Encrypt encrypts a file for a key. In YAML, it encrypts the values below keys for which matches is true, and
+// Encrypt encrypts a file for a key. In YAML and JSON, it encrypts the values below keys for which matches is true, and
 // records encryptedRegex in the file. If encryptedRegex is "", it ignores matches and encrypts all values.
 func Encrypt(t testing.TB, name, content, encryptedRegex string, matches func(key string) bool, to Key) string {
 	t.Helper()

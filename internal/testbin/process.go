@@ -30,7 +30,8 @@ func (o *Output) String() string {
 	return o.buf.String()
 }
 
-// Stop terminates a process, and kills it after 20 seconds. The end of the process must close the channel ended.
+// Stop terminates a process, and kills it if it has not ended after 20 seconds. The caller must close ended when the
+// process ends.
 func Stop(process *os.Process, ended <-chan struct{}) {
 	_ = process.Signal(syscall.SIGTERM)
 	select {

@@ -60,5 +60,5 @@ func (p *Process) Await(url string, within time.Duration) error {
 	return fmt.Errorf("it did not answer %s within %s", url, within)
 }
 
-// Stop terminates the program. It kills the program after 20 seconds.
+// Stop terminates the program like the function Stop.
 func (p *Process) Stop() { Stop(p.process, p.ended) }

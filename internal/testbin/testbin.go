@@ -33,7 +33,7 @@ func Root() (string, error) {
 	}
 }
 
-// BinaryVariable is the environment variable with the path of an existing gitrollout, as make test sets it.
+// BinaryVariable is the environment variable with the path of an existing gitrollout. make test sets it.
 const BinaryVariable = "GITROLLOUT_TEST_BINARY"
 
 // Gitrollout returns the path of the program under test: the program that BinaryVariable names, or bin/gitrollout,
@@ -80,8 +80,8 @@ func Ensure(name, takes string) (string, error) {
 	return binary, nil
 }
 
-// Module returns the folder of a module in the module cache, in the version that the go.mod in a folder of the
-// repository (the parameter "in") requires.
+// Module returns the folder of a module in the module cache. The go.mod in the repository's folder `in` requires the
+// module's version.
 func Module(in, module string) (dir string, err error) {
 	root, err := Root()
 	if err != nil {

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// rootHere makes a new folder the working directory of a test, and the root of a repository.
+// rootHere creates a repository's root, and changes the test's working directory to this root.
 func rootHere(t *testing.T) string {
 	t.Helper()
 	root := t.TempDir()

@@ -1,5 +1,5 @@
 // Package testcluster gives tests a real Kubernetes API server with its controllers: the localcluster program, started
-// on demand. Tests of every package that uses a cluster need it; the product does not.
+// on demand. The product does not use this package.
 //
 // A cluster needs about 5 seconds and 500 MB. GITROLLOUT_TEST_KUBECONFIG names a running cluster, so that several test
 // packages share it:
@@ -30,8 +30,8 @@ import (
 	"gitrollout.dev/gitrollout/internal/testbin"
 )
 
-// The environment variables with the kubeconfig of a running cluster, with the address of its pods, and with the path of
-// another localcluster than bin/localcluster.
+// These environment variables have the kubeconfig of a running cluster, the URL of its pods, and the path of a
+// localcluster that replaces bin/localcluster.
 const (
 	KubeconfigVariable = "GITROLLOUT_TEST_KUBECONFIG"
 	PodsURLVariable    = "GITROLLOUT_TEST_PODS_URL"

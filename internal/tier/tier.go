@@ -1,5 +1,6 @@
-// Package tier selects the first tier: the tests that `make test` runs. Both `make test` and `make test-all` run the same packages, but
-// `make test` runs them with -short. internal/e2e and internal/e2e/traffic use this package, because their tests need real servers.
+// Package tier selects the first tier: the tests that run with -short. `make test` sets -short, and `make test-all`
+// does not. internal/e2e and internal/e2e/traffic use this package, because their tests need real servers and take
+// long.
 package tier
 
 import (
@@ -17,7 +18,8 @@ func Select(tests ...string) {
 	}
 }
 
-// Rows skips a subtest with -short, unless its name, without the name of its parent test, is in names.
+// Rows skips a subtest in runs with -short, unless names contains its name. The name does not include the parent test's
+// name.
 func Rows(t *testing.T, names ...string) {
 	t.Helper()
 	_, name, _ := strings.Cut(t.Name(), "/")

@@ -29,7 +29,7 @@ import (
 )
 
 // shape is a .txtar file of testdata: a repository with a chart in the folder shop, or with a kustomization in the folder app. The chart's
-// values are in v1.yaml and v2.yaml. The files below a folder x.tgz are packed into an archive with that name.
+// values are in v1.yaml and v2.yaml. The files of a folder *.tgz are packed into an archive with the name of the folder.
 type shape struct {
 	name  string
 	files map[string]string
@@ -226,8 +226,8 @@ func objects(t *testing.T, text []byte) (all []map[string]any) {
 	return all
 }
 
-// checkSame compares objects in any order. If an object of the reference program has no namespace, checkSame uses the
-// namespace of gitrollout's object.
+// checkSame compares objects in any order. If helm or kustomize prints an object without a namespace, checkSame uses the namespace of
+// gitrollout's object.
 func checkSame(t *testing.T, got, want []map[string]any) {
 	t.Helper()
 	key := func(o rollout.Object) string { return o.APIVersion() + " " + o.Kind() + " " + o.Name() }

@@ -106,7 +106,7 @@ func newTab(t *testing.T, actions ...chromedp.Action[chromedp.Void]) *tab {
 	return p
 }
 
-// expect removes the page's errors that contain part, so that these errors do not fail the test. It fails the test without such an error.
+// expect removes the page's errors that contain part, so that these errors do not fail the test. If no error contains part, the test fails.
 func (p *tab) expect(part string) {
 	p.t.Helper()
 	p.mu.Lock()
@@ -137,7 +137,7 @@ func (p *tab) count(selector string) int {
 	return js[int](p, fmt.Sprintf("document.querySelectorAll(%q).length", selector))
 }
 
-// signIn signs in with a token when the page has a button for that. The page then loads again.
+// signIn waits for the button to sign in, and signs in with a token. Then the page reloads.
 func (p *tab) signIn(token string) {
 	p.t.Helper()
 	p.await(`document.getElementById('signin-open')`)
@@ -158,8 +158,8 @@ func phone() chromedp.Action[chromedp.Void] {
 	return chromedp.EmulateViewport(375, 740, chromedp.EmulateMobile, chromedp.EmulateTouch)
 }
 
-// slash presses the / key with one event for key and text, as a keyboard does. The page can then prevent the input.
-// chromedp's KeyEvent would send two events.
+// slash presses the / key with one event for key and text, as a keyboard does. With chromedp's KeyEvent, which sends two events, the page
+// could not prevent the input.
 func slash() chromedp.Action[chromedp.Void] {
 	return chromedp.Func(func(ctx context.Context, t *chromedp.Target) error {
 		for _, params := range []input.DispatchKeyEventParams{
@@ -204,7 +204,7 @@ func (p *tab) await(expression string) {
 
 func (p *tab) text() string { p.t.Helper(); return js[string](p, "document.body.innerText") }
 
-// axe checks the page with axe's rules for WCAG 2.2 A and AA, and its best practices.
+// axe checks the page with axe-core's rules for WCAG 2.2 A and AA, and for best practices.
 func (p *tab) axe(what string) {
 	p.t.Helper()
 	source, err := os.ReadFile("testdata/axe.min.js")

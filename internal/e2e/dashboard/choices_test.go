@@ -48,7 +48,8 @@ func (p *tab) fits(what string, width int64) {
 	compare.CheckNamed(p.t, fmt.Sprint(what, " at ", width, ": words on two lines"), "", js[string](p, broken))
 }
 
-// TestChips checks the fleet page's filters, counts and sort orders. It sets filters and orders by keyboard, by links, and in the lists.
+// TestChips checks the fleet page's filters, counts and sort orders. It sets filters and orders by keyboard, by URL, and in the select
+// lists.
 func TestChips(t *testing.T) {
 	now := time.Now()
 	apps := some(now)
@@ -128,8 +129,8 @@ func TestChips(t *testing.T) {
 	compare.CheckNamed(t, "a list of one namespace", false, js[bool](p, `!!document.getElementById('ns').offsetParent`))
 }
 
-// TestSharedChanges checks the fleet page's count of the apps of a shared change, and the order by change. The count follows the rows. A
-// click on the change shows its apps.
+// TestSharedChanges checks the fleet page's order by shared change, and its counts of a change's apps by state. The counts follow updates
+// of the apps. A click on the change shows only its apps.
 func TestSharedChanges(t *testing.T) {
 	now := time.Now()
 	apps := some(now)
@@ -162,7 +163,7 @@ func TestSharedChanges(t *testing.T) {
 	p.await(`document.getElementById('changes').textContent === ''`)
 }
 
-// TestFavourites checks that favourites come first in each sort order, have a filter, and stay in the browser.
+// TestFavourites checks that favourites come first in each sort order, have a filter, and are kept after a reload.
 func TestFavourites(t *testing.T) {
 	now := time.Now()
 	f := newFleet(t, some(now)...)
@@ -259,7 +260,7 @@ func TestVersions(t *testing.T) {
 	}
 }
 
-// TestWays checks that an app's page has a group to continue and a group to roll back. In each group, buttons come before commands.
+// TestWays checks that an app's page has a group "To go on" and a group "To go back". In each group, buttons come before commands.
 func TestWays(t *testing.T) {
 	f := newFleet(t, some(time.Now())...)
 	p := newTab(t, scheme("light"), chromedp.Navigate(f.url+"/apps/shop"))

@@ -13,8 +13,8 @@ import (
 	"gitrollout.dev/gitrollout/internal/testcluster"
 )
 
-// TestExport opens the files of an export without a server. In the real cluster, a release waits at a gate. The pages have the stages, a
-// search, the apps, and an app with its steps, pods and history. The pages have no buttons to act, request no file, and violate no policy.
+// TestExport exports the dashboard while a release is paused, and opens the files without a server. The pages have the stages, a search,
+// the apps, and an app with its steps, pods and history. They have no buttons to act, and request no file.
 func TestExport(t *testing.T) {
 	cluster := testcluster.Shared(t)
 	repo := gittest.New(t)

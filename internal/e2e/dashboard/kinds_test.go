@@ -12,8 +12,8 @@ import (
 	"gitrollout.dev/gitrollout/views/status"
 )
 
-// TestKindsAndHooks checks that an app's page names the kind of each workload that is not a Deployment, and why the app
-// is held. The page shows a running hook, and a failed hook with its recorded log.
+// TestKindsAndHooks checks that an app's page names the kind of each workload that is not a Deployment, and says why the app is held. The
+// page shows a running hook, and a failed hook with its recorded log.
 func TestKindsAndHooks(t *testing.T) {
 	now := time.Now()
 	a := healthy("search", "search 8.1", now)

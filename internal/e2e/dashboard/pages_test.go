@@ -143,7 +143,7 @@ func released(digit, author, subject string, since time.Time) *status.Release {
 		Images: []string{"registry.example.com/" + words[0] + ":" + strings.Trim(words[1], ":")}, Subject: subject, Since: since}
 }
 
-// shop returns an app during a release, with all details that the page can show. ready of its 10 pods are new.
+// shop returns an app during a release, with all details that the page can show. ready is its number of new pods, out of 10.
 func shop(now time.Time, ready int) status.App {
 	entered := now.Add(-3 * time.Minute)
 	a := status.App{
@@ -459,7 +459,7 @@ func TestConnectionThatBreaks(t *testing.T) {
 	p.expect("ERR_INCOMPLETE_CHUNKED_ENCODING")
 }
 
-// TestLostAnswer checks that an app's page repeats a failed request for a part of the page at the next change.
+// TestLostAnswer checks that the next change repeats a failed request for a part of an app's page.
 func TestLostAnswer(t *testing.T) {
 	now := time.Now()
 	f := newFleet(t, shop(now, 4))
@@ -538,8 +538,8 @@ func TestActions(t *testing.T) {
 	p.await(live + ` && document.getElementById('signin-open')`)
 }
 
-// TestSignInElsewhere checks the sign-in at an OIDC provider on another site. Browsers do not send the session's
-// cookie with a request that the other site starts.
+// TestSignInElsewhere checks the sign-in at an OIDC provider on another site. Browsers do not send the session's cookie with a request that
+// the provider's page starts.
 func TestSignInElsewhere(t *testing.T) {
 	p := oidctest.New(t)
 	p.SignsIn(map[string]any{"email": "kim@example.com", "email_verified": true, "name": "Kim Ode", "groups": []string{"release-managers"}},

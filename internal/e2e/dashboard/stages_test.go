@@ -17,7 +17,7 @@ import (
 	"gitrollout.dev/gitrollout/views/status"
 )
 
-// stagedRecords has a fleet's records in Git.
+// stagedRecords stands for a fleet's records in Git.
 type stagedRecords struct {
 	mu    sync.Mutex
 	fleet status.Fleet
@@ -53,8 +53,8 @@ func inCluster(cluster, digit, subject string, since time.Time) status.App {
 		Stable: released(digit, "Ann Lee <ann@example.com>", subject, since)}
 }
 
-// stagedFleet returns four apps: pay is Degraded in prod-us for the given reason, shop moves and waits, mail is not in prod-eu, and wiki
-// is at rest in many clusters.
+// stagedFleet returns four apps: pay is Degraded in prod-us for the given reason, and shop progresses in staging-us and waits in prod-eu.
+// mail is not in prod-eu, and wiki is Healthy in six clusters.
 func stagedFleet(now time.Time, reason string) status.Fleet {
 	old, today := now.Add(-75*time.Hour), now.Add(-750*time.Second)
 	soaks, flies := inCluster("staging-eu", "3", "shop 1.42 Faster checkout", today), inCluster("staging-us", "2", "shop 1.41", old)
@@ -83,19 +83,19 @@ func stagedFleet(now time.Time, reason string) status.Fleet {
 		}}
 }
 
-// tableRows waits until the page of all stages has a number of apps.
+// tableRows returns a JavaScript condition: the page of all stages shows n apps.
 func tableRows(n int) string {
 	return fmt.Sprintf(`%s && document.querySelectorAll('#cells tr').length === %d`, live, n)
 }
 
-// again makes the page of all stages ask for news immediately.
+// again makes the page of all stages request updates immediately.
 func (p *tab) again() {
 	p.t.Helper()
 	js[bool](p, `document.dispatchEvent(new Event('visibilitychange'))`)
 }
 
-// TestStages checks the page of all stages: its order, each cell's version, phase and wait, links, search, keys and changes. It also checks
-// the way to the apps of this cluster, and that the page fits phone, tablet and desktop.
+// TestStages checks the page of all stages: its order, links, search, keys and changes, and the version, phase and reason in each cell. It
+// also checks the link to this cluster's apps. The page fits phone, tablet and desktop.
 func TestStages(t *testing.T) {
 	now := time.Now()
 	f, s := newStaged(t, stagedFleet(now, evil))

@@ -77,8 +77,8 @@ func trees() map[string]map[string]string {
 	return all
 }
 
-// TestSameAsCreate builds twenty folders, and compares the objects and their order with `kustomize create --autodetect
-// --recursive && kustomize build`.
+// TestSameAsCreate renders each folder of trees, and compares the objects and their order with `kustomize create --autodetect --recursive
+// && kustomize build`.
 func TestSameAsCreate(t *testing.T) {
 	for name, files := range trees() {
 		t.Run(name, func(t *testing.T) {

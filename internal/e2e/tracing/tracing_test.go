@@ -49,7 +49,7 @@ func newSink(t *testing.T) *sink {
 				s.spans = append(s.spans, ss.Spans...)
 			}
 		}
-		if s.busy--; s.busy >= 0 { // like some proxies, it decodes the request before the response 503
+		if s.busy--; s.busy >= 0 { // like some proxies, the sink reads the request before it responds 503
 			http.Error(w, "busy", http.StatusServiceUnavailable)
 			return
 		}
@@ -142,7 +142,7 @@ func TestCollectorIsAway(t *testing.T) {
 	told := make(chan error, 8)
 	sender, err := tracing.Start(t.Context(), tracing.Options{Problem: func(err error) { told <- err }})
 	must(t, err)
-	for range 10_000 { // far more spans than the queue can have: a pass does not wait for a collector
+	for range 10_000 { // far more spans than the queue holds: a pass does not wait for the collector
 		trace(t.Context(), sender, report.PartPass, "", nil)
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)

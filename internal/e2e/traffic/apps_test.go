@@ -10,8 +10,8 @@ import (
 type provider struct {
 	name   string
 	url    func(*proxytest.World) string
-	routed string // routes of a canary app, to shop-stable between releases
-	plain  string // routes of a blue-green app, to shop
+	routed string // routes of a canary app; between releases, they lead to shop-stable
+	plain  string // routes of a blue-green app to the Service shop
 	router string // lines below trafficRouting
 }
 
@@ -161,7 +161,7 @@ spec:
 	}
 }
 
-// canary returns the test app with a canary strategy that routes requests, and has `scaling: surge`.
+// canary returns the test app with a canary strategy that has trafficRouting and `scaling: surge`.
 func (p provider) canary(fields, steps []string) shop {
 	return p.routedShop(append(services, fields...), nil, steps)
 }

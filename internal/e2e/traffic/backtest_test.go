@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// checkBacktest replays the app's newest release with the app's own template. The command reads the record in Git, the history of the real
-// Prometheus and the Secret in the cluster. It must reject the version that the release has rejected, and no other.
+// checkBacktest replays the app's newest release with the app's own template. `analysis backtest` reads the record in Git, the real
+// Prometheus's history and the cluster's Secret. Its verdict must match the release's outcome.
 func (a *app) checkBacktest(rejected bool) {
 	t := a.w.t
 	template := filepath.Join(a.w.repo.Work, "apps", a.name, "template.yaml")

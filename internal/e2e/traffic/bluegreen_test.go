@@ -22,8 +22,8 @@ func TestBlueGreen(t *testing.T) {
 	w.quiet()
 }
 
-// switched waits for the end of a release. It checks that the version got no requests before the record of its
-// switch, and all requests after the settle time of this record.
+// switched waits for the end of a release. The version must get no requests before the switch is recorded, and all requests once the settle
+// time after this record has passed.
 func (w *world) switched(since time.Time, version string) {
 	w.t.Helper()
 	recorded := func(a *app) record {

@@ -8,8 +8,8 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// rate is the number of requests per second to each app in sequential tests, and slow in parallel tests. Parallel
-// tests check only such large shares that other tests do not affect the result.
+// rate is the number of requests per second to each app in sequential tests, and slow the number in parallel tests. Parallel tests check
+// only large shares, because other tests disturb small shares.
 const (
 	rate = 150
 	slow = 50
@@ -47,8 +47,8 @@ func (w *world) climb(at time.Time, weights ...int) time.Time {
 	return at
 }
 
-// share waits until all apps are paused with a weight and have enough requests at this step. It checks the newest
-// version's share of the requests after the settle time of the recorded routes.
+// share waits until all apps are paused with a weight and have enough requests at this step. Once the recorded routes have settled, the
+// newest version's share of the requests must match the weight.
 func (w *world) share(since time.Time, step, before, weight int) {
 	w.t.Helper()
 	var last time.Time
@@ -71,13 +71,14 @@ func (w *world) share(since time.Time, step, before, weight int) {
 	}
 }
 
-// through waits for the end of a release. It checks that the version got all requests, from the settle time after weight 100 on.
+// through waits for the end of a release. Once weight 100 is recorded and the settle time has passed, the version must get all requests.
 func (w *world) through(since time.Time, version string, before int) {
 	w.t.Helper()
 	w.allTo(version, since, before, func(a *app) record { return a.awaitRouted(since, 100) })
 }
 
-// allTo waits for the end of a release. It checks that a version got all requests after the settle time of a record.
+// allTo waits for the end of a release. recorded returns an app's record. Once the settle time after this record has passed, the version
+// must get all requests.
 func (w *world) allTo(version string, since time.Time, before int, recorded func(*app) record) {
 	w.t.Helper()
 	for _, a := range w.apps {

@@ -40,8 +40,8 @@ func TestHeaders(t *testing.T) {
 	w.quiet()
 }
 
-// TestExperimentWeights sends 20 % of the requests to new pods of the stable version and 10 % to pods of the new version. Before the
-// experiment's pods are deleted, at its end and in a rollback, no request reaches them any more.
+// TestExperimentWeights sends 20 % of the requests to new pods of the stable version and 10 % to pods of the new version. After the
+// experiment, no request reaches its pods. After an abort, no request reaches the new version.
 func TestExperimentWeights(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, beside, gateway.canary(quick, []string{"experiment: {duration: 60s, templates: [" +

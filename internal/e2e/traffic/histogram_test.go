@@ -25,7 +25,7 @@ import (
 // reporter is a program that reports the latency of its requests to Prometheus, in a classic and in a native histogram.
 type reporter struct {
 	hash            string  // the label pod_template_hash
-	slower          float64 // the factor of the slowest 5 % of the requests
+	slower          float64 // the factor of the latency of the slowest 5 % of the requests
 	requests        int     // the number of requests so far
 	classic, native metrics.Histogram
 	address         string
@@ -43,8 +43,8 @@ func startReporter(t *testing.T, hash string, slower float64) *reporter {
 	return s
 }
 
-// latency returns the latency of the i-th of all requests, in seconds and in ascending order. The distribution is log-normal with a median
-// of 50 ms, so that p90 is 139 ms and p99 is 321 ms.
+// latency returns the latency of request i in seconds. A higher i has a higher latency. The distribution is log-normal with a median of 50
+// ms, so that p90 is 139 ms and p99 is 321 ms.
 func (s *reporter) latency(i int) float64 {
 	quantile := (float64(i) + 0.5) / float64(s.requests)
 	v := 0.05 * math.Exp(0.8*math.Sqrt2*math.Erfinv(2*quantile-1))
@@ -54,7 +54,7 @@ func (s *reporter) latency(i int) float64 {
 	return v
 }
 
-// serve reports a number of requests, once for each reporter.
+// serve reports a number of requests. Tests call serve at most once for each reporter.
 func (s *reporter) serve(requests int) {
 	s.requests = requests
 	for i := range requests {
@@ -63,7 +63,7 @@ func (s *reporter) serve(requests int) {
 	}
 }
 
-// within returns the number of requests that took at most a number of seconds.
+// within returns the number of requests that took at most the given seconds.
 func (s *reporter) within(seconds float64) (n int) {
 	for i := range s.requests {
 		if s.latency(i) <= seconds {
@@ -86,7 +86,7 @@ func (p *prometheus) watch(reporters ...*reporter) {
 	must(p.t, os.Rename(p.targets()+".new", p.targets()))
 }
 
-// histogram returns the result of a metric that compares histograms; nil without data.
+// histogram returns the result of a metric that compares histograms, or nil if there is no data.
 func (p *prometheus) histogram(query string) analysis.Histogram {
 	p.t.Helper()
 	got, err := sources.Measure(p.t.Context(), sources.Deps{Client: func(bool) *http.Client { return http.DefaultClient },
@@ -111,7 +111,7 @@ func (p *prometheus) awaitRequests(query string, requests int) (h analysis.Histo
 	}
 }
 
-// kinds has the query for the requests of a version in both kinds of histogram. The parts %s are for a function.
+// kinds maps each kind of histogram to the query for a version's requests. The two %s are the ends of a function call, or empty.
 var kinds = map[string]string{"classic": `sum by (le) (%shttp_request_duration_seconds_bucket{pod_template_hash=%q}%s)`,
 	"native": `sum(%shttp_native_seconds{pod_template_hash=%q}%s)`}
 
@@ -162,9 +162,10 @@ func TestHistogram(t *testing.T) {
 			if len(grown) != len(h) {
 				t.Fatalf("%s of %s: the increase has other buckets: %v, want %v", kind, s.hash, grown, h)
 			}
-			// increase extrapolates to the ends of its window. The factor is the same for all buckets.
+			// increase extrapolates to the ends of its window, by at most 1.1 scrape intervals at each end. The factor is the same for all
+			// buckets.
 			factor := grown[len(grown)-1].Count / float64(s.requests)
-			if factor < 0.999 || factor > 3.5 { // by at most 1.1 intervals at each end
+			if factor < 0.999 || factor > 3.5 {
 				t.Errorf("%s of %s: the increase is %v, %.3f times the requests", kind, s.hash, grown, factor)
 			}
 			for i, b := range h {

@@ -16,7 +16,7 @@ type clients struct {
 	reporters map[[2]string]*reporter
 }
 
-// newClients starts a reporter for each rate. The reporters of the version slow report slower requests.
+// newClients starts a reporter for each rate. The reporters of version `slow` report slower requests.
 func newClients(t *testing.T, slow string, rates map[[2]string]int) *clients {
 	c := &clients{rates: rates, reporters: map[[2]string]*reporter{}}
 	for key := range rates {
@@ -48,9 +48,9 @@ func (c *clients) send(ctx context.Context) {
 	}
 }
 
-// latencyWithoutThreshold releases two versions of equal strategy on a real control plane. Prometheus scrapes the latencies of both
-// versions. The version that is 20 % slower at the 99th percentile is rolled back. The version that is as fast as stable and has half of
-// the traffic is promoted.
+// latencyWithoutThreshold releases two apps with the same strategy on a real control plane. Prometheus scrapes the latencies. The new
+// version that is 20 % slower at the 99th percentile is rolled back. The new version that is as fast as stable, but gets less traffic, is
+// promoted.
 func latencyWithoutThreshold(t *testing.T) {
 	tier.All(t)
 	t.Parallel()

@@ -8,14 +8,15 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// alone and beside are the values of the field settle in sequential and in parallel tests. Within this time after a
-// record, the proxy must apply the new routes. Traefik needs 0.2s on an idle machine.
+// alone is the value of trafficRouting.settle in sequential tests, and beside the value in parallel tests. The proxy must apply new routes
+// within this time after their record. Traefik needs 0.2s on an idle machine.
 const (
 	alone  = 3 * time.Second
 	beside = 10 * time.Second
 )
 
-// enough is the least number of requests to check a share. With a weight of 20 %, 999 of 1,000 samples of 200 requests have 12 to 29 %.
+// enough is the least number of requests to check a share. With a weight of 20 %, the share is 12 to 29 % in 999 of 1,000 samples of 200
+// requests.
 const enough = 200
 
 // window is a period without changes of any app.
@@ -57,8 +58,8 @@ func (a *app) awaitEnough(from time.Time, counts func(proxytest.Result) bool) pr
 	}
 }
 
-// allFrom returns the time from which all requests must go to a version: after the settle time of the record
-// switched. In parallel tests, Traefik may be slow, so the time is also not before the deletion of old pods.
+// allFrom returns the time from which all requests must go to a version: the record `switched` plus the settle time. In parallel tests,
+// Traefik may be slow, so the deletion of old pods is the earliest time.
 func (a *app) allFrom(switched record) time.Time {
 	from := switched.at.Add(a.w.settled)
 	if a.w.settled == alone {
@@ -73,8 +74,8 @@ func (a *app) allFrom(switched record) time.Time {
 	return from
 }
 
-// changed returns the most likely time at which a version's share changed, given the requests of a window. For a
-// weight of 5, the error is about 20 requests.
+// changed estimates when a version's share of the requests changed from `before` to `after`. For a weight of 5, the error is about 20
+// requests.
 func changed(results proxytest.Results, version string, before, after float64) time.Time {
 	if len(results) == 0 {
 		return time.Time{}
@@ -86,7 +87,7 @@ func changed(results proxytest.Results, version string, before, after float64) t
 		}
 		return math.Log(1 - p)
 	}
-	// At first, the change is before all requests. Each iteration moves the change past one request.
+	// The first candidate is before all requests. Each iteration moves the candidate past one request.
 	likelihood := 0.0
 	best, at := 0.0, results[0].At
 	for i, r := range results {

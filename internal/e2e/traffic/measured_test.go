@@ -22,13 +22,13 @@ type story struct {
 	base  float64 // share of failing requests to the old version
 	all   bool    // the new version gets all requests instead of a fifth
 	back  string  // the metric that rejects the new version; "": it is promoted
-	// within is the expected time from the new version's first bad request to its last request: the constant some, and the time that the
+	// within is the expected time between the new version's first bad request and last request: `some`, plus the time that the
 	// metric's fields allow. The test only logs this time, because a busy machine may take longer.
 	within time.Duration
 }
 
-// some is the time for two scrapes, which a rate needs, for a pass, for a push, and for the proxy. counted is the time
-// for a pod that fails once in four seconds: Prometheus does not count the first failure, which creates the counter.
+// some is the time for two scrapes (a rate needs two), a pass, a push and the proxy. counted is added if each pod fails only once in four
+// seconds: Prometheus does not count the first failure, which creates the counter.
 const (
 	some    = 2*scrape + 2*time.Second
 	counted = 4 * time.Second
@@ -45,11 +45,12 @@ func stories(t *testing.T) []story {
 			next: "v2-fail0.2", rate: 50, fails: 0.2, back: "errors", within: 3*time.Second + some},
 		{measured: measured{name: "fails 5 %", steps: while, fields: behind, metric: failuresBelow("0.01", "interval: 1s", "failureLimit: 2")},
 			next: "v2-fail0.05", rate: 50, fails: 0.05, back: "errors", within: 3*time.Second + counted + some},
-		// At 20 requests per second, one request fails every 2.5 s. If stable has no failures, Fisher's test needs about 9 failures.
+		// The new version gets 20 requests per second, and fails one every 2.5 s. If stable has no failures, Fisher's test needs about 9
+		// failures.
 		{measured: measured{name: "fails 2 %", steps: while, fields: behind,
 			metric: metric("errors", both, "{{elapsed}}s", "interval: 2s", "minSamples: 50", compare)},
 			next: "v2-fail0.02", rate: 100, fails: 0.02, back: "errors", within: 30*time.Second + some},
-		// At 50 requests per second, one request fails every 4 s.
+		// The new version gets 50 requests per second, and fails one every 4 s.
 		{measured: measured{name: "fails 0.5 %", steps: in,
 			metric: metric("errors", both, "5m", "interval: 5s", "count: 24", "minSamples: 50", compare)},
 			next: "v2-fail0.005", rate: 250, fails: 0.005, back: "errors", within: 60*time.Second + some},

@@ -11,10 +11,10 @@ import (
 type measured struct {
 	name     string
 	version  string // "" is v1
-	metric   string // metrics of the AnalysisTemplate errors, indented as in a list
+	metric   string // list of the metrics of the AnalysisTemplate named errors
 	fields   string // one line with more fields of the canary
 	steps    []string
-	plain    bool // no routing: the share of new pods is the share of requests
+	plain    bool // no routing: the share of requests is the share of new pods
 	switches bool // blue-green, measured after the switch
 }
 
@@ -39,14 +39,14 @@ func shipped(t *testing.T) string {
 	return strings.ReplaceAll(strings.TrimSpace(query), "pod_template_hash=", `namespace="NS",pod_template_hash=`)
 }
 
-// metric returns a metric with the given further fields. Its query covers the last period `back`.
+// metric returns a metric with the given further fields. Its query covers the period `back` before the measurement.
 func metric(name, query, back string, fields ...string) string {
 	query = strings.ReplaceAll(query, "%[1]s", back)
 	return "  - name: " + name + "\n" + lines("    ", fields) +
 		"    provider:\n      prometheus:\n        address: PROMETHEUS\n        timeout: 5\n        query: |\n          " + query + "\n"
 }
 
-// failuresBelow returns the metric errors. A measurement is successful if the share of failures in the last 10 seconds is below limit.
+// failuresBelow returns a metric named errors. A measurement is successful if the share of failures in the last 10 seconds is below limit.
 func failuresBelow(limit string, fields ...string) string {
 	return metric("errors", share, "10s", append(fields, "onNoData: wait", "successCondition: result[0] < "+limit)...)
 }

@@ -10,7 +10,7 @@ import (
 )
 
 // planMeasuresTraffic checks that plan and validate with a cluster take the rate of requests and the share of bad requests from the real
-// Prometheus. If Prometheus does not answer, both show a line for each of three rates, and a note.
+// Prometheus. If Prometheus does not answer, both show a note, and one line for each of three assumed rates.
 func planMeasuresTraffic(t *testing.T) {
 	tier.All(t)
 	t.Parallel()
@@ -23,7 +23,7 @@ func planMeasuresTraffic(t *testing.T) {
 		w.repo.Write(map[string]string{"apps/" + a.name + "/" + name: w.filled(a, content)})
 	}
 	type detection struct{ Rate, Stable float64 }
-	own := "GITROLLOUT_PROMETHEUS_ADDRESS=" + w.prometheus.URL // for validate, which asks no address of the files
+	own := "GITROLLOUT_PROMETHEUS_ADDRESS=" + w.prometheus.URL // validate asks only this address, and none from files
 	planned := func(command string, env ...string) (all []detection, note string) {
 		cmd := w.gitrollout(command, "--context", "local", "-o", "json")
 		var notes strings.Builder
@@ -47,7 +47,7 @@ func planMeasuresTraffic(t *testing.T) {
 	}
 	for _, command := range commands {
 		got, _ := planned(command, own)
-		for ; len(got) != 1 || got[0].Rate < 2; got, _ = planned(command, own) { // the rate is the mean of five minutes
+		for ; len(got) != 1 || got[0].Rate < 2; got, _ = planned(command, own) { // the rate is a mean over five minutes, so it rises slowly
 			if time.Since(began) > timeout {
 				t.Fatalf("%s shows %+v", command, got)
 			}

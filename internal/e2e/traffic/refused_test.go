@@ -23,7 +23,7 @@ func TestRefusedRoutes(t *testing.T) {
 	_, at := w.release("v2")
 	w.share(at, 1, 0, 20)
 
-	// A second parent of the route names a listener that does not exist.
+	// A second parentRef of the route names a listener that does not exist.
 	const parent = "{name: public, namespace: gateways}"
 	_, refused := w.push("a listener that is not there", route(strings.Replace(good, parent,
 		"{name: public, namespace: gateways, sectionName: http}, {name: public, namespace: gateways, sectionName: https}", 1)))

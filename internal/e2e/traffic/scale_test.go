@@ -33,8 +33,8 @@ func TestAutoscalerAndAbort(t *testing.T) {
 	w.quiet()
 }
 
-// scaled scales each app while v2 gets 20 % of the requests, and checks that the share stays. It allows 10 to 25 %
-// until the proxies know all pods.
+// scaled scales each app while v2 gets 20 % of the requests, and checks that the share stays. Until the proxies know all pods, a share of
+// 10 to 25 % is allowed.
 func (w *world) scaled(n int32, canary int) {
 	w.t.Helper()
 	began := time.Now()
@@ -59,7 +59,8 @@ func (w *world) scaled(n int32, canary int) {
 	}
 }
 
-// aborted waits until each app is rolled back. It checks that the version gets no requests after the settle time of the rollback's record.
+// aborted waits until each app is rolled back. Once the rollback is recorded and the settle time has passed, the version must get no
+// requests.
 func (w *world) aborted(pushed time.Time, version string) {
 	w.t.Helper()
 	for _, a := range w.apps {
@@ -77,8 +78,8 @@ func (w *world) aborted(pushed time.Time, version string) {
 	}
 }
 
-// TestServicesThatTakeTurnsAndStableThatShrinks releases twice with pingPong and twice with dynamicStableScale.
-// dynamicStableScale deletes stable pods with requests in flight, so deleted pods serve for a while.
+// TestServicesThatTakeTurnsAndStableThatShrinks releases twice with pingPong and twice with dynamicStableScale. dynamicStableScale deletes
+// stable pods with requests in flight, so deleted pods serve for 5s.
 func TestServicesThatTakeTurnsAndStableThatShrinks(t *testing.T) {
 	t.Parallel()
 	steps := weights(20, 50)

@@ -43,10 +43,10 @@ func echo(w http.ResponseWriter, r *http.Request) {
 	http.Error(w, fmt.Sprintf(`{"error": "I do not know %s"}`, r.Header.Get("Authorization")), http.StatusForbidden)
 }
 
-// tooSlow is the only app whose metrics have a short timeout, because a busy machine can delay an answer by seconds.
+// tooSlow is the app with a short timeout. Other apps have a long timeout, because a busy machine can delay an answer by seconds.
 const tooSlow = "too slow"
 
-// servers returns possible faults of a Prometheus server. With atOnce, the first error ends the analysis.
+// servers returns an app for each possible fault of a Prometheus server. With atOnce, the first error ends the analysis.
 func servers() []server {
 	const low, atOnce = "successCondition: result[0] < 0.05", "consecutiveErrorLimit: 0"
 	back := rollout.Degraded

@@ -207,7 +207,6 @@ func (w *world) gitrollout(args ...string) *exec.Cmd {
 	return cmd
 }
 
-// start runs gitrollout.
 func (w *world) start() {
 	w.t.Helper()
 	w.command = w.gitrollout("run", "--kubeconfig", w.Kubeconfig, "--interval", "200ms", "--analysis-allow-cidr", "127.0.0.0/8")
@@ -231,7 +230,6 @@ func (w *world) stop() {
 	}
 }
 
-// killAndStart kills gitrollout and restarts it.
 func (w *world) killAndStart() {
 	w.t.Helper()
 	_ = w.command.Process.Kill()
@@ -269,7 +267,6 @@ func (w *world) release(version string) (string, time.Time) {
 	return w.push(version, func(s shop) shop { return s.at(version) })
 }
 
-// app returns the app with a name.
 func (w *world) app(name string) *app {
 	w.t.Helper()
 	i := slices.IndexFunc(w.apps, func(a *app) bool { return a.shop.name == name })
@@ -335,7 +332,7 @@ func (a *app) state() rollout.State {
 	return history[len(history)-1].states[a.name]
 }
 
-// await returns the first record since a time whose state satisfies a condition.
+// await returns the first record whose state satisfies a condition. Records before `since` do not count.
 func (a *app) await(since time.Time, what string, ok func(rollout.State) bool) record {
 	a.w.t.Helper()
 	for deadline := time.Now().Add(timeout); ; time.Sleep(10 * time.Millisecond) {
@@ -365,7 +362,7 @@ func (a *app) awaitReleased(since time.Time) record {
 	})
 }
 
-// awaitRejected waits until the rollback has ended.
+// awaitRejected waits until the new version is rolled back.
 func (a *app) awaitRejected(since time.Time) record {
 	a.w.t.Helper()
 	return a.await(since, "back and rejected", func(s rollout.State) bool { return s.Phase == rollout.Degraded })
@@ -383,7 +380,7 @@ func (a *app) runs() []rollout.AnalysisRun {
 	return nil
 }
 
-// awaitRouted returns the first record since a time in which the routes have a weight.
+// awaitRouted returns the first record whose routes have the given weight. Records before `since` do not count.
 func (a *app) awaitRouted(since time.Time, weight int) record {
 	a.w.t.Helper()
 	return a.await(since, fmt.Sprintf("routes %d", weight), func(s rollout.State) bool {

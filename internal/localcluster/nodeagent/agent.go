@@ -2,8 +2,8 @@
 // nodes, binds pods to them, reports the status that package podsim computes, serves HTTP for each pod, and terminates
 // pods.
 //
-// Like a controller, it has watches that fill a queue of pod names. Each pass reconciles one pod with the
-// current state, so a lost, repeated or late pass has no effect.
+// Like a controller, it has watches that fill a queue of pod names. Each pass reconciles one pod with the current
+// state, so repeated and late passes do no harm.
 package nodeagent
 
 import (

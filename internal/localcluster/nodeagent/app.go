@@ -44,9 +44,9 @@ func (a *app) setReady(status corev1.PodStatus) {
 	a.ready.Store(status.ContainerStatuses[0].Ready)
 }
 
-// ServeHTTP answers /readyz with the pod's readiness, /metrics with metrics, and any other path with the pod's identity. X-Ready is
-// the readiness when the request arrived, and X-Canary is the request's header, for tests of routing. A terminating pod still
-// answers, and its X-Ready does not change.
+// ServeHTTP answers /readyz with the pod's readiness, /metrics with metrics, and any other path with the pod's
+// identity. The response's header X-Ready is the readiness when the request arrived. For tests of routing, X-Canary is
+// copied from the request. A terminating pod still answers, with its last X-Ready.
 func (a *app) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	ready := a.ready.Load()
 	w.Header().Set("X-Ready", strconv.FormatBool(ready))

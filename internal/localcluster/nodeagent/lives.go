@@ -12,7 +12,8 @@ import (
 	"gitrollout.dev/gitrollout/internal/localcluster/podsim"
 )
 
-// life is the state of a pod that the API does not have: times finer than a second, and the version of the agent's last write.
+// life has a pod's data that the API lacks, such as times finer than a second, and the version of the agent's last
+// write.
 type life struct {
 	podsim.Life
 	uid      types.UID
@@ -72,8 +73,8 @@ func (l *lives) settle(pod *corev1.Pod, node string) *life {
 	return known
 }
 
-// begin returns the life of a bound pod. The first call for a pod records its start time, and gives it
-// an address. A pod from an earlier run keeps its start time and its address.
+// begin returns the life of a bound pod. The first call for a pod records its start time, and gives it an address. A
+// pod from an earlier run keeps both.
 func (l *lives) begin(pod *corev1.Pod, now time.Time) (life, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

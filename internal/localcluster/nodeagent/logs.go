@@ -17,7 +17,8 @@ import (
 	podutil "k8s.io/kubernetes/pkg/api/v1/pod"
 )
 
-// logVariable is the environment variable with the lines of a container's log. While a pod runs, its annotation adds further lines.
+// logVariable is the environment variable with the lines of a container's log. The pod's annotation adds further lines,
+// even while the pod runs.
 const (
 	logVariable   = "LOCALCLUSTER_LOG"
 	logAnnotation = "localcluster/log"
@@ -125,8 +126,9 @@ func logOf(pod *corev1.Pod, container string) []string {
 	return strings.Split(text, "\n")
 }
 
-// selected formats the log lines that a query selects. Like a kubelet, it takes the last tailLines lines, omits lines before
-// sinceSeconds or sinceTime, and cuts the rest after limitBytes bytes. The times of successive lines are one microsecond apart.
+// selected formats the log lines that a query selects. Like a kubelet, it takes the last tailLines lines, omits lines
+// before sinceSeconds or sinceTime, and returns at most limitBytes bytes. The times of successive lines are one
+// microsecond apart.
 func selected(lines []string, start time.Time, query url.Values) []byte {
 	since, _ := time.Parse(time.RFC3339, query.Get("sinceTime"))
 	if n, err := strconv.Atoi(query.Get("sinceSeconds")); err == nil {

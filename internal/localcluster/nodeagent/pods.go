@@ -17,8 +17,8 @@ import (
 	"gitrollout.dev/gitrollout/internal/localcluster/podsim"
 )
 
-// handle reconciles one pod. It returns the time after which the pod needs another pass even without an
-// event, or 0 if the pod needs a pass only after an event.
+// handle reconciles one pod. It returns the time after which the pod needs another pass, or 0 if the next pass only
+// follows an event.
 func (a *Agent) handle(ctx context.Context, key types.NamespacedName) (time.Duration, error) {
 	pod, err := a.pods.Pods(key.Namespace).Get(key.Name)
 	if apierrors.IsNotFound(err) {
@@ -55,8 +55,8 @@ func (a *Agent) handle(ctx context.Context, key types.NamespacedName) (time.Dura
 	return a.keepRunning(ctx, pod, life)
 }
 
-// isOutdated reports whether the watch has not delivered the agent's last write yet. Without this check, the
-// agent would repeat the write.
+// isOutdated reports whether the pod, as the watch delivered it, is older than the agent's last write. Without this
+// check, the agent would repeat the write.
 func (a *Agent) isOutdated(pod *corev1.Pod) bool {
 	written := a.lives.lastWrite(pod)
 	if written == "" {
@@ -65,7 +65,7 @@ func (a *Agent) isOutdated(pod *corev1.Pod) bool {
 	return isOlder(pod.ResourceVersion, written)
 }
 
-// keepRunning writes the pod's current status. The pod responds to requests before its status is ready.
+// keepRunning writes the pod's current status. Before the status becomes Ready, the pod already responds to requests.
 func (a *Agent) keepRunning(ctx context.Context, pod *corev1.Pod, life life) (time.Duration, error) {
 	status, again := podsim.StatusAt(pod, life.Life, a.clock())
 	if err := a.server.update(pod, status); err != nil {
@@ -97,7 +97,7 @@ func (a *Agent) stop(ctx context.Context, pod *corev1.Pod, life life) (time.Dura
 		}
 	}
 	if grace == 0 {
-		return 0, nil // the pod is already deleted, except for its finalizers
+		return 0, nil // the deletion waits only for finalizers
 	}
 	now := metav1.NewDeleteOptions(0)
 	now.Preconditions = metav1.NewUIDPreconditions(string(pod.UID))

@@ -58,8 +58,8 @@ func (a *Agent) bind(ctx context.Context, pod *corev1.Pod) (*corev1.Pod, error) 
 	return bound, nil
 }
 
-// refusal returns, in the scheduler's words, the reason why the pod cannot run on the node, or "" without a
-// reason. It compares a request with the node's allocatable resources, without subtracting other pods' requests.
+// refusal returns, in the scheduler's words, the reason why the pod cannot run on the node, or "" if it can. It
+// compares each container's requests with the node's allocatable resources, and ignores other pods' requests.
 func refusal(pod *corev1.Pod, node *corev1.Node) string {
 	if node.Spec.Unschedulable && !toleratesCordon(pod) {
 		return "node(s) were unschedulable"

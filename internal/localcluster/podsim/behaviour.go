@@ -4,23 +4,24 @@
 // The package has no side effects. The node agent writes the results to the API server.
 //
 // By default a pod is ready immediately and stays ready. Its behaviour is set by words in the image tag, each after a
-// dash, or by environment variables, which take precedence:
+// dash, or by environment variables, which take precedence. A word alone, as in shop:v2-slow, has the value in
+// parentheses:
 //
-//	shop:v2-slow5s          LOCALCLUSTER_READY_AFTER=5s     ready after 5s (alone: 3s)
+//	shop:v2-slow5s          LOCALCLUSTER_READY_AFTER=5s     ready after 5s (3s)
 //	shop:v2-neverready      LOCALCLUSTER_READY=never        runs, never becomes ready
-//	shop:v2-unready30s      LOCALCLUSTER_UNREADY_AFTER=30s  ready, then not any more (5s)
-//	shop:v2-crash           LOCALCLUSTER_CRASH_AFTER=0s     crash loop, each run that long (0s)
+//	shop:v2-unready30s      LOCALCLUSTER_UNREADY_AFTER=30s  ready, then unready after 30s (5s)
+//	shop:v2-crash           LOCALCLUSTER_CRASH_AFTER=0s     crash loop, each run takes 0s (0s)
 //	shop:v2-badimage        LOCALCLUSTER_IMAGE=missing      the image cannot be pulled
-//	shop:v2-fail0.05        LOCALCLUSTER_FAIL_RATE=0.05     that share of requests gets a 500 (1)
-//	shop:v2-latency200ms    LOCALCLUSTER_LATENCY=200ms      every answer takes that long (200ms)
-//	shop:v2-stop2s          LOCALCLUSTER_STOP_AFTER=2s      takes that long to stop (200ms; alone: 5s)
-//	job:v1-run1s            LOCALCLUSTER_RUN_FOR=1s         a pod that may finish runs that long (200ms; alone: 5s)
+//	shop:v2-fail0.05        LOCALCLUSTER_FAIL_RATE=0.05     5 % of the requests get a 500 (1)
+//	shop:v2-latency200ms    LOCALCLUSTER_LATENCY=200ms      every answer takes 200ms (200ms)
+//	shop:v2-stop2s          LOCALCLUSTER_STOP_AFTER=2s      takes 2s to stop (5s), by default 200ms
+//	job:v1-run1s            LOCALCLUSTER_RUN_FOR=1s         a pod that may finish runs 1s (5s), by default 200ms
 //
 // LOCALCLUSTER_CRASH=1 is short for an immediate crash. READY=always, IMAGE=present and CRASH=0 override the tag.
 // VERSION is the version that the pod reports, by default the image tag.
 //
-// Other dashed parts are ignored (nginx:1.27-alpine). A word or variable with an invalid value leaves the container in
-// CreateContainerConfigError with the reason, like a kubelet.
+// Other parts of the tag are ignored (nginx:1.27-alpine). After an invalid value, the container waits with
+// CreateContainerConfigError and the reason.
 package podsim
 
 import (
@@ -54,14 +55,14 @@ const (
 	defaultRunFor    = 200 * time.Millisecond
 )
 
-// wish is a word of the image tag, the equivalent variable, and their effect on the behaviour. A word without
-// a value has the value alone.
+// wish is a word of the image tag, the equivalent variable, and their effect on the behaviour. The field alone is the
+// value of a word that has none in the tag.
 type wish struct {
 	word, variable, alone string
 	grant                 func(b *Behaviour, value string) error
 }
 
-// wishes are in the order of evaluation: LOCALCLUSTER_CRASH=0 comes last.
+// wishes are in the order of evaluation: the last one, LOCALCLUSTER_CRASH=0, overrides the others.
 var wishes = []wish{
 	{"slow", "LOCALCLUSTER_READY_AFTER", "3s", duration(func(b *Behaviour) *time.Duration { return &b.ReadyAfter })},
 	{"neverready", "LOCALCLUSTER_READY", "never", choice("never", "always", func(b *Behaviour) *bool { return &b.NeverReady })},
@@ -106,7 +107,7 @@ func Of(pod *corev1.Pod) (Behaviour, error) {
 	return b, nil
 }
 
-// tagWord splits one of a tag's parts between dashes into a word and its value.
+// tagWord splits a part of a tag, such as slow5s, into a word and its value.
 var tagWord = regexp.MustCompile(`^([a-z]+)([0-9][0-9a-z.]*)?$`)
 
 func (b *Behaviour) grantTag(tag string) error {

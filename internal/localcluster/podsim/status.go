@@ -18,7 +18,7 @@ type Life struct {
 	Stopping bool // the pod's deletion was requested
 }
 
-// StatusAt returns the status of a bound pod at now, based on its current status. It also returns the time until the
+// StatusAt returns the status of a bound pod at the time now, based on pod.Status. It also returns the time until the
 // status changes without an event; 0 means never.
 func StatusAt(pod *corev1.Pod, life Life, now time.Time) (corev1.PodStatus, time.Duration) {
 	behaviour, err := Of(pod)
@@ -49,7 +49,7 @@ func EndedAt(pod *corev1.Pod, life Life, now time.Time) corev1.PodStatus {
 	status.Phase = corev1.PodSucceeded
 	exit, reason := int32(0), "Completed"
 	if pod.Spec.RestartPolicy != corev1.RestartPolicyAlways {
-		// The container was still running, so the pod has failed.
+		// The container was stopped before its end, so the pod has failed.
 		status.Phase, exit, reason = corev1.PodFailed, 143, "Error"
 	}
 	for i := range status.ContainerStatuses {
@@ -63,7 +63,7 @@ func EndedAt(pod *corev1.Pod, life Life, now time.Time) corev1.PodStatus {
 	return status
 }
 
-// Serves reports whether the pod's main container runs, so that it serves requests, ready or not.
+// Serves reports whether the pod's main container runs. The pod then serves requests, even if it is unready.
 func Serves(status corev1.PodStatus) bool {
 	return len(status.ContainerStatuses) > 0 && status.ContainerStatuses[0].State.Running != nil
 }

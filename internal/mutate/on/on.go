@@ -11,7 +11,7 @@ import (
 	"sync/atomic"
 )
 
-// Noting replaces a mutant's number. It enables no mutant, but records the mutants that the program executes.
+// Noting is the number that enables no mutant, but records executed mutants.
 const Noting = -1
 
 // These are names of files in the program's folder. Child processes use the same files, even with an empty

@@ -1,6 +1,6 @@
-// Command kruise runs OpenKruise's controllers of CloneSets and of Advanced StatefulSets and DaemonSets, like
-// OpenKruise's kruise-manager. The tests for docs/kruise-workloads.md use this command, with the cluster of
-// --kubeconfig or KUBECONFIG. It omits the webhooks that set defaults, so objects need all fields.
+// Command kruise runs OpenKruise's controllers for CloneSets, Advanced StatefulSets and Advanced DaemonSets in the
+// cluster of --kubeconfig or KUBECONFIG. The tests for docs/kruise-workloads.md use this command. Unlike
+// kruise-manager, it omits the webhooks that set defaults, so objects need all fields.
 package main
 
 import (
