@@ -1,7 +1,9 @@
 package reconciler_test
 
 import (
+	"errors"
 	"fmt"
+	"maps"
 	"strings"
 	"testing"
 
@@ -41,4 +43,27 @@ func TestOlderConfiguration(t *testing.T) {
 		t.Errorf("the state has changed: %+v, was %+v", is, was)
 	}
 	w.recordsNothing(w.settle)
+}
+
+// TestOlderConfigurationWithoutAnAnswer checks that after the revert of a conversion, an app whose pass fails writes only its former state
+// again: the API server has not yet accepted the new version.
+func TestOlderConfigurationWithoutAnAnswer(t *testing.T) {
+	w := worldOf(t, map[string]string{configFile: strings.Replace(plainConfig, "v1alpha1", "v1beta1", 1),
+		"apps/shop/kustomization.yaml": "resources: [app.yaml]\n", "apps/shop/app.yaml": version("v1")}, nil)
+	was := w.state()
+	w.cluster.check = errors.New("the API server does not answer")
+	files := maps.Clone(shopAt("v2"))
+	files[configFile] = plainConfig
+	w.commit("v2, and revert the conversion", files)
+	for range 5 {
+		_ = w.r.RunOnce(t.Context(), w.clock, true)
+	}
+	is := w.state()
+	compare.CheckNamed(t, "the record after the revert", rollout.AlphaVersion, is.APIVersion)
+	if !is.Equal(&was) {
+		t.Errorf("the state has changed: %+v, was %+v", is, was)
+	}
+	w.cluster.check = nil
+	w.settle()
+	compare.CheckNamed(t, "the serial increases once the server accepts", true, w.state().Serial > was.Serial)
 }
