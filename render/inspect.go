@@ -66,13 +66,16 @@ func (in *inspector) useOneVersion() {
 	files := map[string][]byte{}
 	for key := range in.checked { // other files, such as a ConfigMap's, have no documents
 		file, _, _ := strings.Cut(key, "\x00")
-		if data, err := in.fs.ReadFile(path.Join(mount, file)); err == nil && bytes.Contains(data, []byte(ownGroup)) {
-			files[file] = data
+		if data, err := in.fs.ReadFile(path.Join(mount, file)); err == nil {
+			files[file] = data // a target may have no group
 		}
 	}
-	all := bytes.Join(slices.Collect(maps.Values(files)), nil)
-	for _, version := range rollout.Versions("Rollout") { // a patch's target has the group in another field
-		if !bytes.Contains(all, []byte(path.Base(version))) {
+	all := slices.Collect(maps.Values(files))
+	for _, version := range rollout.Versions("Rollout") { // a target has the group in another field
+		isIn := func(data []byte) bool {
+			return bytes.Contains(data, []byte(ownGroup)) && bytes.Contains(data, []byte(path.Base(version)))
+		}
+		if !slices.ContainsFunc(all, isIn) {
 			return
 		}
 	}

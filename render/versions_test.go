@@ -51,3 +51,21 @@ func TestVersionsInOneApp(t *testing.T) {
 		}
 	}
 }
+
+// TestTargetOfOneVersion adds a Rollout of the newer version to an app whose target selects the older version, without a group or with a
+// pattern. The target still finds its object.
+func TestTargetOfOneVersion(t *testing.T) {
+	for _, target := range []string{
+		"version: v1alpha1, kind: Rollout", "group: gitrollout.*, version: v1alpha1", "group: gitrollout.dev, version: v1alpha.*",
+	} {
+		r := renderRepo(t, map[string]string{
+			"kustomization.yaml": "resources: [web.yaml, api.yaml]\npatches:\n- target: {" + target + ", name: web}\n" +
+				"  patch: |-\n    - {op: replace, path: /spec/strategy/canary/steps/0/setWeight, value: 5}\n",
+			"web.yaml": deploymentHead + "---\n" + ownHead + "  strategy: {canary: {steps: [{setWeight: 50}]}}\n",
+			"api.yaml": strings.NewReplacer("web", "api", "v1alpha1", "v1beta1").Replace(
+				deploymentHead + "---\n" + ownHead + "  strategy: {canary: {steps: [{setWeight: 50}]}}\n"),
+		})
+		spec, _ := r.Spec(rollout.Workload{Namespace: "shop", Name: "web"})
+		compare.CheckNamed(t, target, 5, *spec.Canary.Steps[0].SetWeight)
+	}
+}

@@ -46,7 +46,7 @@ func File(data []byte) ([]byte, error) {
 }
 
 func converted(data []byte) ([]byte, error) {
-	if !bytes.Contains(data, []byte(old)) {
+	if !bytes.Contains(data, []byte("alpha")) { // a target's version may be a pattern
 		return data, nil
 	}
 	f, decoder := file{text: string(data)}, yaml.NewDecoder(bytes.NewReader(data))
@@ -112,14 +112,26 @@ func (f *file) walk(n *yaml.Node, isPatch bool) {
 		f.replace(field(n, "version"), old)
 	case field(n, "path").Value == "/apiVersion" && field(n, "value").Value == rollout.AlphaVersion: // in a JSON patch
 		f.replace(field(n, "value"), rollout.AlphaVersion)
-	case isPatch && field(n, "version").Value == old && field(n, "group").Value == "" && (kind == "" || kind == "Rollout"):
-		f.err = errors.New("has a target without a group: give the group, and convert again") // perhaps argoproj.io
+	case (isPatch || kind != "") && selectsOld(n):
+		f.err = errors.New("has a target without a group, or with a pattern: give the group and version, and convert again")
 	case isPatch && n.Kind == yaml.ScalarNode:
 		f.replace(n, rollout.AlphaVersion)
 	}
 	for _, child := range n.Content {
 		f.walk(child, isPatch)
 	}
+}
+
+// selectsOld reports whether a target would lose documents. Its fields are regular expressions. Without a group, the
+// documents may also be argoproj.io's.
+func selectsOld(n *yaml.Node) bool {
+	matches := func(name, text string) bool {
+		pattern := field(n, name).Value
+		is, err := regexp.MatchString("^(?:"+pattern+")$", text)
+		return pattern == "" || is || err != nil
+	}
+	return !matches("version", now) && matches("version", old) && matches("group", group) && (matches("kind", "Rollout") ||
+		matches("kind", "AnalysisTemplate") || matches("kind", "ClusterAnalysisTemplate"))
 }
 
 // replace notes where a scalar has the text, as the whole scalar or as an apiVersion in a patch.
