@@ -343,6 +343,37 @@ func TestAuthorOfTheVersionInFlight(t *testing.T) {
 	w.want(rollout.Healthy, 4)
 }
 
+// TestAuthorOfAnOlderCommit checks that a rule by author holds a bot's version in a later stage, even if a person's later commit changed only
+// comments of the app's files or settings, and newer content waits.
+func TestAuthorOfAnOlderCommit(t *testing.T) {
+	c, r := newClusters(t), &rules{}
+	r.set(t, byBots)
+	r.options(&c.prod.r.Options)
+	c.prod.r = reconciler.New(c.prod.r.Options)
+	c.prod.git.author = bot
+	c.push(baseAt("v2"))
+	run := func(seconds int) {
+		for range seconds {
+			c.staging.passes(1)
+			c.prod.passes(1)
+		}
+	}
+	run(90)
+	mustBeHeld(t, c.prod, "the author is "+bot)
+	c.prod.git.author = "Ann"
+	c.push(map[string]string{rollout.ConfigPath("prod"): strings.Replace(plainConfig, "apps/*", "prod/*", 1) + "# by Ann\n",
+		"prod/shop/config.yaml": configMap + "# by Ann\n"})
+	run(20)
+	mustBeHeld(t, c.prod, "the author is "+bot)
+	c.push(baseAt("v3"))
+	run(30)
+	mustBeHeld(t, c.prod, "the author is "+bot)
+	compare.CheckNamed(t, "pods of v2 in prod", 0, c.prod.pods("v2"))
+	c.prod.recordsNothing(func() { c.prod.passes(30) })
+	run(90)
+	c.want("v3", "v3", "")
+}
+
 // TestNewAppOfAnAuthor checks that a rule by author holds a new app, also after a person's commit of other files and a restart.
 func TestNewAppOfAnAuthor(t *testing.T) {
 	r := &rules{}
