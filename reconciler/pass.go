@@ -68,15 +68,15 @@ func (r *Reconciler) pass(ctx context.Context, name string, now time.Time) (s *p
 }
 
 // setVersion sets the record's version. If the configuration returns to the alpha version, it writes even an unchanged
-// record again, because an older program cannot read the newer version.
+// record again, because an older program cannot read the newer version. A state that still awaits an answer of the
+// cluster is not written.
 func (s *pass) setVersion(version string) {
-	version = cmp.Or(version, s.decision.State.APIVersion)
 	isNewer := s.before.APIVersion == rollout.APIVersion && version == rollout.AlphaVersion
 	if isNewer && !s.changed && !s.decision.Rollback && !s.decision.Stale {
-		s.changed, s.decision.Subject = true, s.app.Name+" is recorded in "+version+" again"
-		s.decision.State = s.before // after an error, the decided state may still await an answer of the cluster
+		s.changed, s.decision.State = true, s.before
+		s.decision.Subject = s.app.Name + " is recorded in " + version + " again"
 	}
-	s.decision.State.APIVersion = version
+	s.decision.State.APIVersion = cmp.Or(version, s.decision.State.APIVersion)
 }
 
 // A pass patches at most maxRoles pods. Their changes start another pass.

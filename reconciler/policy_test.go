@@ -343,8 +343,8 @@ func TestAuthorOfTheVersionInFlight(t *testing.T) {
 	w.want(rollout.Healthy, 4)
 }
 
-// TestAuthorOfAnOlderCommit checks that a rule by author holds a bot's version in a later stage, even if a person's later commit changed only
-// comments of the app's files or settings, and newer content waits.
+// TestAuthorOfAnOlderCommit checks that a rule by author holds a bot's version in a later stage, even if a person's later commit changed
+// only comments of the app's files or settings, and newer content waits.
 func TestAuthorOfAnOlderCommit(t *testing.T) {
 	c, r := newClusters(t), &rules{}
 	r.set(t, byBots)

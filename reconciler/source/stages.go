@@ -124,18 +124,19 @@ func (w *stageWorld) headAt(commit string) (head strategies.Head, err error) {
 	if err != nil {
 		return head, err
 	}
-	head.Commit = tree.Commit()
-	if head.Commit.Author, err = w.authorOf(commit); err != nil {
+	origin, err := w.origin(commit)
+	if err != nil {
 		return head, err
 	}
+	head.Commit = tree.Commit()
+	head.Commit.Author = origin.Commit().Author
 	if head.Render, head.Err = w.Render(w.app, commit); head.Err == nil {
 		head.Err = w.allow(tree, head.Render)
 	}
 	if head.Err != nil {
 		head.Render = nil
-	} else if by := head.Commit.Author; by != head.Render.Commit.Author {
-		named := *head.Render
-		named.Commit.Author, head.Render = by, &named
+	} else if named := *head.Render; named.Commit.Author != head.Commit.Author {
+		named.Commit, head.Render = head.Commit, &named
 	}
 	if errors.Is(head.Err, ErrNotReady) {
 		return head, head.Err
@@ -143,27 +144,21 @@ func (w *stageWorld) headAt(commit string) (head strategies.Head, err error) {
 	return head, nil
 }
 
-// authorOf returns who made the app's content at a candidate. A later candidate may have changed only comments.
-func (w *stageWorld) authorOf(commit string) (string, error) {
+// origin returns the commit of an app's content at a candidate. A later candidate may have changed only comments.
+func (w *stageWorld) origin(commit string) (Snapshot, error) {
 	all, err := w.Candidates()
 	for i := slices.Index(all, commit) + 1; i < len(all) && err == nil; i++ {
-		var is, was fleet.Inputs
-		if is, err = w.Inputs(w.b.Cluster, commit); err == nil {
-			was, err = w.Inputs(w.b.Cluster, all[i])
-		}
-		if err == nil && !is.Same(was) {
+		is, failed := w.Inputs(w.b.Cluster, commit)
+		was, unread := w.Inputs(w.b.Cluster, all[i])
+		if err = cmp.Or(failed, unread); err == nil && !is.Same(was) {
 			break
 		}
 		commit = all[i]
 	}
 	if err != nil {
-		return "", err
+		return nil, err
 	}
-	tree, err := w.Tree(commit)
-	if err != nil {
-		return "", err
-	}
-	return tree.Commit().Author, nil
+	return w.Tree(commit)
 }
 
 // allow returns why an app may not take a render. No check may stop a rollback.
