@@ -68,8 +68,7 @@ func (r *Reconciler) pass(ctx context.Context, name string, now time.Time) (s *p
 }
 
 // setVersion sets the record's version. If the configuration returns to the alpha version, it writes even an unchanged
-// record again, because an older program cannot read the newer version. A state that still awaits an answer of the
-// cluster is not written.
+// record again, for an older program. It never writes a state that still awaits an answer of the cluster.
 func (s *pass) setVersion(version string) {
 	isNewer := s.before.APIVersion == rollout.APIVersion && version == rollout.AlphaVersion
 	if isNewer && !s.changed && !s.decision.Rollback && !s.decision.Stale {
