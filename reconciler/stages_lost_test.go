@@ -16,21 +16,30 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// TestStageBeforeLosesTheApp checks that prod takes an unproven change after the app was removed from staging.
+// TestStageBeforeLosesTheApp checks that prod waits while staging no longer lists an app with a release in flight, as after a typo. Prod
+// takes the change when the app's record in staging is gone, as after `gitrollout remove`.
 func TestStageBeforeLosesTheApp(t *testing.T) {
 	c := newClusters(t)
 	c.push(baseAt("v2"))
-	for range 5 {
-		c.prod.pass()
+	c.run(3)
+	if c.staging.state().Release == nil {
+		t.Fatalf("staging is %s", c.staging.state().Phase)
 	}
-	c.push(map[string]string{"staging/shop/kustomization.yaml": "", "staging/shop/config.yaml": ""})
-	for range 300 {
-		c.staging.passes(1)
-		c.prod.passes(1)
+	try := func() {
+		for range 300 {
+			c.staging.passes(1)
+			c.prod.passes(1)
+		}
 	}
-	if c.prod.pods("v2") != 4 {
-		t.Errorf("prod: %d pods of v2, held %+v", c.prod.pods("v2"), c.prod.state().Held)
-	}
+	c.push(map[string]string{rollout.ConfigPath("staging"): strings.Replace(plainConfig, "apps/*", "stagng/*", 1)})
+	try()
+	held := c.prod.state().Held
+	compare.CheckNamed(t, "pods of v1 in prod", 4, c.prod.pods("v1"))
+	compare.Contains(t, fmt.Sprintf("%+v", held), "staging of stage staging: no longer lists the app, whose objects remain")
+	c.prod.recordsNothing(func() { c.prod.passes(100) })
+	c.prod.git.commit(rollout.StateBranch("staging"), "shop removed", map[string]string{rollout.StatePath("shop"): ""})
+	try()
+	compare.CheckNamed(t, "pods of v2 in prod", 4, c.prod.pods("v2"))
 	compare.Contains(t, strings.Join(c.prod.git.messages, "\n"), "; stage staging has no app shop")
 	c.prod.recordsNothing(func() { c.prod.passes(100) })
 }

@@ -174,7 +174,7 @@ func (p Place) check(w World, commit string, now time.Time) (c Choice, err error
 func (p Place) proven(w World, commit string, now time.Time) (c Choice, err error) {
 	before, lack := p.stage(-1), 0
 	for _, cluster := range before.Clusters {
-		e, failed := proofOf(w, before, cluster, commit, now)
+		e, failed := p.proof(w, before, cluster, commit, now)
 		switch err = cmp.Or(err, failed); {
 		case err != nil: // asks about the other clusters too
 		case e.lacks:
@@ -212,7 +212,7 @@ func (p Place) done(w World, clusters []string, commit string, now time.Time) (
 	n int, first proof, at string, err error,
 ) {
 	for _, cluster := range clusters {
-		e, failed := proofOf(w, p.stage(0), cluster, commit, now)
+		e, failed := p.proof(w, p.stage(0), cluster, commit, now)
 		switch err = cmp.Or(err, failed); { // asks about the other clusters too
 		case e.done || e.lacks:
 			n++
@@ -230,7 +230,7 @@ func (p Place) ranked() (all []string, before int) {
 
 type proof struct {
 	done  bool
-	lacks bool   // the cluster does not list the app, at the commit or at the head
+	lacks bool   // the cluster does not list the app at the commit, or has lost the app
 	why   string // why the cluster is not done, for users
 	hold  string // why without details that change, or ""
 }
@@ -242,7 +242,7 @@ func (c *Choice) wait(cluster string, stage *rollout.Stage, e proof, limit strin
 	}
 }
 
-func proofOf(w World, stage *rollout.Stage, cluster, commit string, now time.Time) (e proof, err error) {
+func (p Place) proof(w World, stage *rollout.Stage, cluster, commit string, now time.Time) (e proof, err error) {
 	is, err := w.Inputs(cluster, commit)
 	if err != nil || is == (Inputs{}) {
 		return proof{lacks: true}, err
@@ -260,8 +260,10 @@ func proofOf(w World, stage *rollout.Stage, cluster, commit string, now time.Tim
 	if e.done, err = same(w, cluster, commit, soakedAt(s)...); err != nil || e.done {
 		return e, err
 	}
-	if !w.Lists(cluster) { // a removed app proves nothing any more
-		return proof{lacks: true}, nil
+	if !w.Lists(cluster) {
+		why := fmt.Sprintf("no longer lists the app, whose objects remain; to end the wait: gitrollout remove %s --cluster "+
+			"%s, or gitrollout promote %[1]s --cluster %[3]s --through %s", p.App, cluster, p.Cluster, rollout.ThroughEntry)
+		return proof{lacks: len(s.Inventory) == 0, why: why, hold: why}, nil
 	}
 	has, err := same(w, cluster, commit, s.Source)
 	switch {

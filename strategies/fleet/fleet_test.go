@@ -70,6 +70,9 @@ func stagesOf(prod rollout.Stage) *rollout.Fleet {
 	}}
 }
 
+const unlisted = "staging-us of stage staging: no longer lists the app, whose objects remain; to end the wait: gitrollout remove shop " +
+	"--cluster staging-us, or gitrollout promote shop --cluster prod-a --through entry"
+
 // TestChoose checks which commit an app of prod-a follows, and the text while the app waits.
 func TestChoose(t *testing.T) {
 	for name, tt := range map[string]struct {
@@ -147,6 +150,11 @@ func TestChoose(t *testing.T) {
 		"no app in one any more": {func(w *world, _ *fleet.Place, _ *rollout.State) {
 			w.gone, w.inputs["staging-eu c4"] = []string{"staging-us"}, fleet.Inputs{Files: "fc3"}
 		}, "c4", " | ", "staging-us of stage staging has no app shop"},
+		"unlisted in one, with objects": {func(w *world, _ *fleet.Place, _ *rollout.State) {
+			s := at("c2")
+			s.Inventory = []rollout.Ref{{Kind: "ConfigMap", Name: "shop"}}
+			w.line, w.records["staging-us"], w.gone = []string{"c3"}, s, []string{"staging-us"}
+		}, "c3", unlisted + " | " + unlisted, ""},
 		"rejected, and no app any more": {func(w *world, _ *fleet.Place, _ *rollout.State) {
 			s := at("c3")
 			s.Rejected = []rollout.Rejection{{Commit: "c3"}}
