@@ -3,7 +3,6 @@ package reconciler
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"sync"
 
@@ -131,13 +130,13 @@ func (s ofUnknown) Commit() rollout.Commit {
 }
 
 // readHistory reads the requested histories. If the requested commit is too far back, the newest commits name the
-// authors, and the author of an older change is unknown. If Git is unreachable, a later pass requests again.
+// authors, and the author of an older change is unknown. After an error without commits, a later pass requests again.
 func (l *poller) readHistory(ctx context.Context, v *gitView) (any bool, failed error) {
 	requests := l.blame.take()
 	for _, app := range sortedKeys(requests) {
 		line, err := l.Past.Between(ctx, requests[app], v.main())
 		Heartbeat(ctx)
-		if errors.Is(err, rollout.ErrUnreachable) {
+		if err != nil && len(line) == 0 {
 			l.unreachable, failed = true, fmt.Errorf("read the history of %s: %w", app, err)
 			continue
 		}

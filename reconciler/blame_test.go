@@ -19,6 +19,7 @@ import (
 type pastOf struct {
 	*mirror
 	lines int
+	most  int          // if set, a longer history gives only its newest commits, and an error
 	then  func() error // if set, is called at each read, which fails with the returned error
 }
 
@@ -29,7 +30,11 @@ func (p *pastOf) Between(ctx context.Context, from, to string) ([]reconciler.Sna
 			return nil, err
 		}
 	}
-	return p.mirror.Between(ctx, from, to)
+	line, err := p.mirror.Between(ctx, from, to)
+	if p.most > 0 && len(line) > p.most {
+		return line[len(line)-p.most:], fmt.Errorf("not within %d commits", p.most)
+	}
+	return line, err
 }
 
 // meanwhile makes the first read of the history call pushed, and then fetch Git.
@@ -86,22 +91,24 @@ func TestAStartNamesTheCommitThatMadeTheRelease(t *testing.T) {
 		w, past := start(t)
 		w.commit("v2", shopAt("v2"))
 		head := w.commit("readme", readme)
-		past.then = func() error { return errors.New("not within 1000 commits") }
+		past.most = 1
 		w.restart(past)
 		w.settle()
 		follows(w, past, head, 1)
 	})
-	t.Run("history out of reach for a while", func(t *testing.T) {
-		w, past := start(t)
-		made := w.commit("v2", shopAt("v2"))
-		w.commit("readme", readme)
-		past.then = func() error { return fmt.Errorf("%w: 503", rollout.ErrUnreachable) }
-		w.restart(past)
-		w.recordsNothing(func() { w.passes(5) })
-		past.then = nil
-		w.settle()
-		follows(w, past, made, past.lines)
-	})
+	for _, failure := range []error{fmt.Errorf("%w: 503", rollout.ErrUnreachable), errors.New("the token is refused")} {
+		t.Run("history out of reach for a while: "+failure.Error(), func(t *testing.T) {
+			w, past := start(t)
+			made := w.commit("v2", shopAt("v2"))
+			w.commit("readme", readme)
+			past.then = func() error { return failure }
+			w.restart(past)
+			w.recordsNothing(func() { w.passes(5) })
+			past.then = nil
+			w.settle()
+			follows(w, past, made, past.lines)
+		})
+	}
 	t.Run("nothing of the app", func(t *testing.T) {
 		w, past := start(t)
 		at := w.state().Source
@@ -172,7 +179,7 @@ func TestAStartNamesWhoPromoted(t *testing.T) {
 	})
 	t.Run("history that is gone", func(t *testing.T) {
 		w, past := start(t, promote)
-		past.then = func() error { return errors.New("not within 1000 commits") }
+		past.most = 1
 		w.settle()
 		compare.Contains(t, strings.Join(w.git.messages, "\n"), "promoted by Cid") // the head's author
 		compare.CheckNamed(t, "reads of the history", 1, past.lines)
@@ -205,7 +212,7 @@ func TestAStartNamesWhoPromoted(t *testing.T) {
 	t.Run("abort", func(t *testing.T) {
 		w, past := start(t, func(w *world) map[string]string { return decision(w, "decision: abort\nreason: a bad one") })
 		past.then = func() error { return errors.New("no route") }
-		w.pass()
+		w.passes(1) // the read of the history fails
 		w.want(rollout.Aborting, 0)
 		want(t, w, past, "aborted by a promotion file: a bad one", past.lines)
 	})

@@ -1,7 +1,6 @@
 package reconciler_test
 
 import (
-	"errors"
 	"strings"
 	"testing"
 
@@ -18,21 +17,20 @@ func TestAHeldAppNamesTheCommitThatChangedIt(t *testing.T) {
 	listed := func(more string) string { return plainConfig + "  namespaces: [" + more + "]\n" }
 	foreign := map[string]string{"apps/shop/config.yaml": in("third")}
 	promotion := map[string]string{rollout.PromotionPath("prod", "shop"): "kind: Nothing\n"}
-	const never = "never"
 	for name, c := range map[string]struct {
 		changes map[string]string
 		reason  rollout.HeldReason
-		restart string // "never", or the error of the read of the history after a restart ("" for a successful read)
+		restart int    // the number of commits that can be read after a restart; 0 for no restart
 		want    string // the named commit: "made", or "" for none
 	}{
-		"an error in a file":                        {broken, rollout.HeldInvalidInput, never, "made"},
-		"an error in a file, while away":            {broken, rollout.HeldInvalidInput, "", "made"},
-		"an error in a file, without history":       {broken, rollout.HeldInvalidInput, "no route", ""},
-		"an object that it may not have":            {foreign, rollout.HeldForbidden, never, "made"},
-		"a namespace that it may not have any more": {map[string]string{configFile: listed("")}, rollout.HeldForbidden, never, "made"},
-		"a promotion file":                          {promotion, rollout.HeldInvalidInput, never, "made"},
-		"a promotion file, while away":              {promotion, rollout.HeldInvalidInput, "", ""},
-		"a folder that is gone":                     {withoutShop, rollout.HeldInvalidInput, never, "made"},
+		"an error in a file":                        {broken, rollout.HeldInvalidInput, 0, "made"},
+		"an error in a file, while away":            {broken, rollout.HeldInvalidInput, 100, "made"},
+		"an error in a file, without history":       {broken, rollout.HeldInvalidInput, 1, ""},
+		"an object that it may not have":            {foreign, rollout.HeldForbidden, 0, "made"},
+		"a namespace that it may not have any more": {map[string]string{configFile: listed("")}, rollout.HeldForbidden, 0, "made"},
+		"a promotion file":                          {promotion, rollout.HeldInvalidInput, 0, "made"},
+		"a promotion file, while away":              {promotion, rollout.HeldInvalidInput, 100, ""},
+		"a folder that is gone":                     {withoutShop, rollout.HeldInvalidInput, 0, "made"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := worldOf(t, map[string]string{
@@ -46,12 +44,8 @@ func TestAHeldAppNamesTheCommitThatChangedIt(t *testing.T) {
 			made := w.commit("changes", c.changes)
 			w.git.author = "Cid"
 			w.commit("after", readme)
-			if c.restart != never {
-				past := &pastOf{mirror: w.git, then: func() error { return nil }}
-				if c.restart != "" {
-					past.then = func() error { return errors.New(c.restart) }
-				}
-				w.restart(past)
+			if c.restart > 0 {
+				w.restart(&pastOf{mirror: w.git, most: c.restart})
 			}
 			w.settle()
 			held := w.state().Held

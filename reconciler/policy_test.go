@@ -1,7 +1,6 @@
 package reconciler_test
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -394,27 +393,17 @@ func TestNewAppOfAnAuthor(t *testing.T) {
 	compare.Contains(t, fmt.Sprintf("%+v", s.Held), "and the author is "+bot)
 }
 
-// farPast returns only the newest three commits, and an error.
-type farPast struct{ *mirror }
-
-func (p farPast) Between(ctx context.Context, from, to string) ([]reconciler.Snapshot, error) {
-	line, err := p.mirror.Between(ctx, from, to)
-	return line[max(0, len(line)-3):], cmp.Or(err, errors.New("too far back"))
-}
-
 // TestAuthorFarFromTheRecord restarts the process when the history since the app's recorded commit is too long to read. A rule by author
-// still holds the version. If the version is older than the read commits, or no commit can be read, all rules by author count.
+// still holds the version. If the version is older than the read commits, all rules by author count. A failed read is repeated.
 func TestAuthorFarFromTheRecord(t *testing.T) {
 	for name, c := range map[string]struct {
 		since int // commits since the version
-		past  func(*mirror) reconciler.Past
+		past  pastOf
 		want  string
 	}{
-		"near": {1, func(m *mirror) reconciler.Past { return farPast{m} }, bot},
-		"far":  {3, func(m *mirror) reconciler.Past { return farPast{m} }, "unknown"},
-		"unread": {1, func(m *mirror) reconciler.Past {
-			return &pastOf{mirror: m, then: func() error { return errors.New("gone") }}
-		}, "unknown"},
+		"near":   {1, pastOf{most: 3}, bot},
+		"far":    {3, pastOf{most: 3}, "unknown"},
+		"unread": {1, pastOf{}, bot},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := &rules{}
@@ -428,9 +417,11 @@ func TestAuthorFarFromTheRecord(t *testing.T) {
 			for i := range c.since {
 				w.commit("not of the app", map[string]string{"README.md": fmt.Sprintf("%d\n", i)})
 			}
-			o := w.r.Options
-			o.Past = c.past(w.git)
-			w.r = reconciler.New(o)
+			past := c.past
+			past.mirror, past.then = w.git, func() error { return errors.New("the token is refused") }
+			w.restart(&past)
+			w.recordsNothing(func() { w.passes(5) })
+			past.then = nil
 			w.settle()
 			mustBeHeld(t, w, "the author is "+c.want)
 			w.r.Past = w.git

@@ -31,7 +31,7 @@ type stages struct {
 	known   map[inputsAt]fleet.Inputs
 	readers map[string]*source.Reader // by cluster
 	commits []Snapshot                // up to a head, oldest first
-	far     map[string]bool           // by commit; true: older than commits[0]; false: unread after an error
+	far     map[string]bool           // commits that are older than commits[0]
 }
 
 type inputsAt struct{ cluster, app, commit string }
@@ -124,28 +124,21 @@ func (x *stages) line(v *gitView, app, from string) ([]Snapshot, error) {
 			return x.commits[i:], nil
 		}
 	}
-	isOlder, known := x.far[from]
-	switch {
-	case isOlder:
+	if x.far[from] {
 		return nil, nil
-	case known:
-		delete(x.far, from) // a later pass requests again
-	default:
-		x.blame.want(app, from)
 	}
+	x.blame.want(app, from)
 	return nil, fmt.Errorf("the commits since %s %w", rollout.ShortID(from), source.ErrNotReady)
 }
 
-// setLine stores the commits since "from". If err comes with commits, "from" is older than these commits.
+// setLine stores the commits since "from". An error means that "from" is older than these commits.
 func (x *stages) setLine(v *gitView, from string, line []Snapshot, err error) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	switch n, last := len(x.commits), len(line)-1; {
 	case v.branch.Fleet == nil:
 	case err != nil:
-		if x.far[from] = last >= 0; last < 0 {
-			x.log.about("the history since commit "+rollout.ShortID(from), err)
-		}
+		x.far[from] = true
 	case last >= n || x.commits[n-1].Commit().ID != line[last].Commit().ID:
 		x.commits = line
 		clear(x.far)
