@@ -122,7 +122,8 @@ func (r *committer) push(ctx context.Context, all []transition, now time.Time) (
 	}()
 	defer r.states.begin()()
 	v, on := r.current(), r.states.draft()
-	edits, states, err := r.edits(v.settings(r.Cluster).APIVersion, on, all)
+	on.version = v.settings(r.Cluster).APIVersion
+	edits, states, err := r.edits(on, all)
 	if err != nil {
 		return nil, err
 	}
@@ -171,9 +172,7 @@ func (r *committer) send(ctx context.Context, updates []rollout.Update) (map[str
 	return commits, err
 }
 
-func (r *committer) edits(
-	version string, on draft, all []transition,
-) (map[string][]byte, map[string]rollout.State, error) {
+func (r *committer) edits(on draft, all []transition) (map[string][]byte, map[string]rollout.State, error) {
 	files := make(map[string][]byte, len(all)+1)
 	states := make(map[string]rollout.State, len(all))
 	for _, s := range all {
@@ -191,7 +190,7 @@ func (r *committer) edits(
 			files[rollout.StatePath(s.renamedFrom.from)], states[s.renamedFrom.from] = nil, rollout.State{}
 		}
 	}
-	of := rollout.Cluster{APIVersion: version, Cluster: r.Cluster, UID: r.UID, Source: r.Source, Writer: on.writer}
+	of := rollout.Cluster{APIVersion: on.version, Cluster: r.Cluster, UID: r.UID, Source: r.Source, Writer: on.writer}
 	data, err := of.Encode()
 	if err != nil {
 		return nil, nil, fmt.Errorf("%s: %w", rollout.ClusterPath, err)

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"gitrollout.dev/gitrollout/internal/compare"
+	"gitrollout.dev/gitrollout/reconciler/source"
 	"gitrollout.dev/gitrollout/rollout"
 )
 
@@ -42,6 +43,28 @@ func TestOlderConfiguration(t *testing.T) {
 	if !is.Equal(&was) {
 		t.Errorf("the state has changed: %+v, was %+v", is, was)
 	}
+	w.recordsNothing(w.settle)
+}
+
+// TestOlderConfigurationAfterAPrune checks that the revert of a conversion writes cluster.yaml again, even if no app's record has the newer
+// version. Only the prune of another app was recorded since the conversion.
+func TestOlderConfigurationAfterAPrune(t *testing.T) {
+	w := worldOf(t, map[string]string{configFile: pruneConfig,
+		"apps/shop/kustomization.yaml": "resources: [app.yaml]\n", "apps/shop/app.yaml": version("v1"),
+		"apps/other/kustomization.yaml": "configMapGenerator:\n- name: other\n  literals: [a=b]\n"}, nil)
+	want := func(version string) {
+		t.Helper()
+		branch := w.git.Server.Commits[w.git.Server.Head(rollout.StateBranch("prod"))]
+		data, _, err := source.ReadFile(branch, rollout.ClusterPath)
+		must(t, err)
+		compare.Contains(t, string(data), "apiVersion: "+version)
+	}
+	w.follow("convert", map[string]string{configFile: strings.Replace(pruneConfig, "v1alpha1", "v1beta1", 1)})
+	w.follow("remove", map[string]string{"apps/other/kustomization.yaml": ""})
+	want(rollout.APIVersion)
+	compare.CheckNamed(t, "the record", rollout.AlphaVersion, w.state().APIVersion)
+	w.follow("revert", map[string]string{configFile: pruneConfig})
+	want(rollout.AlphaVersion)
 	w.recordsNothing(w.settle)
 }
 

@@ -61,7 +61,7 @@ func (r *Reconciler) pass(ctx context.Context, name string, now time.Time) (s *p
 	defer r.rescue(&s.transition)
 	r.decide(ctx, s, now)
 	if r.Only == nil { // otherwise no record is written
-		s.setVersion(v.settings(r.Cluster).APIVersion)
+		s.setVersion(v.settings(r.Cluster).APIVersion, r.states.draft().version)
 	}
 	r.setRoles(ctx, s)
 	return s
@@ -69,9 +69,9 @@ func (r *Reconciler) pass(ctx context.Context, name string, now time.Time) (s *p
 
 // setVersion sets the record's version. If the configuration returns to the alpha version, it writes even an unchanged
 // record again, for an older program. It never writes a state that still awaits an answer of the cluster.
-func (s *pass) setVersion(version string) {
-	isNewer := s.before.APIVersion == rollout.APIVersion && version == rollout.AlphaVersion
-	if isNewer && !s.changed && !s.decision.Rollback && !s.decision.Stale {
+func (s *pass) setVersion(version, ofCluster string) {
+	isNewer := s.before.APIVersion == rollout.APIVersion || ofCluster == rollout.APIVersion && s.before.App != ""
+	if isNewer && version == rollout.AlphaVersion && !s.changed && !s.decision.Rollback && !s.decision.Stale {
 		s.changed, s.decision.State = true, s.before
 		s.decision.Subject = s.app.Name + " is recorded in " + version + " again"
 	}

@@ -27,6 +27,7 @@ type stateStore struct {
 	apps      map[string]appState
 	failed    map[string]bool // apps with an err, so that a poll need not search apps
 	writer    rollout.Writer  // from cluster.yaml
+	version   string          // from cluster.yaml
 	epoch     int             // of this process; 0 before its first commit
 }
 
@@ -188,6 +189,7 @@ func (r *stateStore) check(c *rollout.Cluster) error {
 				"or, if that cluster no longer exists: gitrollout state adopt",
 		}
 	}
+	r.version = c.APIVersion
 	return r.noteWriter(c.Writer)
 }
 
@@ -222,14 +224,15 @@ func (r *stateStore) nextWriter() rollout.Writer {
 }
 
 type draft struct {
-	head   string
-	writer rollout.Writer
+	head    string
+	writer  rollout.Writer
+	version string // of cluster.yaml
 }
 
 func (r *stateStore) draft() draft {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return draft{head: r.head, writer: r.nextWriter()}
+	return draft{head: r.head, writer: r.nextWriter(), version: r.version}
 }
 
 func (r *stateStore) begin() (end func()) {
@@ -246,7 +249,7 @@ func (r *stateStore) begin() (end func()) {
 func (r *stateStore) setRecorded(on draft, head string, states map[string]rollout.State) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.head, r.writer, r.epoch = head, on.writer, on.writer.Epoch
+	r.head, r.writer, r.epoch, r.version = head, on.writer, on.writer.Epoch, on.version
 	for app, state := range states {
 		if state.App == "" { // renamed or removed
 			delete(r.apps, app)
