@@ -46,7 +46,7 @@ func newStages(
 		Options: o, fetcher: fetcher, blame: renders.blame, log: renders.log, peersOf: peersOf,
 		known: map[inputsAt]fleet.Inputs{}, readers: map[string]*source.Reader{}, far: map[string]bool{},
 	}
-	x.gate = source.Stages{Reader: reader, Inputs: x.inputs,
+	x.gate = source.Stages{Reader: reader, Inputs: x.inputs, Spread: x.Spread,
 		Tree: func(commit string) (Snapshot, error) { return fetcher.tree(commit) },
 		Render: func(app rollout.App, commit string) (*rollout.Render, error) {
 			return renders.render(context.Background(), app, commit)

@@ -34,7 +34,7 @@ type Reader struct {
 	configs map[string]*rollout.Config // by blob id
 	of      struct {                   // cache of Listed
 		commit string
-		apps   []rollout.App
+		apps   map[string]rollout.App
 	}
 }
 

@@ -32,6 +32,7 @@ type Stages struct {
 	Inputs func(cluster, app, commit string) (fleet.Inputs, error)
 	Render func(app rollout.App, commit string) (*rollout.Render, error)
 	Tree   func(commit string) (Snapshot, error)
+	Spread func(time.Duration) time.Duration
 
 	lists   map[string]candidates // by app
 	readers map[string]*Reader    // of heads, by cluster
@@ -57,7 +58,7 @@ func (x *Stages) Of(
 	if err == nil && was.Digest == head.Render.Digest {
 		return head, nil, nil
 	}
-	e, isBare := &cohort.Entry{Held: rollout.HeldStage, Due: now.Add(afterLost)}, isGone(err)
+	e, isBare := &cohort.Entry{Held: rollout.HeldStage, Due: now.Add(x.Spread(afterLost))}, isGone(err)
 	w := &stageWorld{Stages: x, b: b, app: app, s: s, head: head.Render, was: was}
 	hasRun, failed := fleet.HasRun(w, b.Cluster, s, head.Render.Commit.ID)
 	switch {
@@ -326,13 +327,18 @@ func (r *Reader) Listed(tree Snapshot, name string) (app rollout.App, is bool, e
 			return app, false, err
 		}
 		of.commit = id
-		if of.apps, _, err = render.FindAll(tree, config); err != nil {
+		all, _, err := render.FindAll(tree, config)
+		if err != nil {
 			return app, false, err
+		}
+		of.apps = make(map[string]rollout.App, len(all))
+		for _, a := range all {
+			of.apps[a.Name] = a
 		}
 		r.mu.Lock()
 		r.of = of
 		r.mu.Unlock()
 	}
-	app, is = rollout.Find(of.apps, func(a rollout.App) bool { return a.Name == name })
+	app, is = of.apps[name]
 	return app, is, nil
 }

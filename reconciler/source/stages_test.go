@@ -17,6 +17,8 @@ import (
 
 const fleetHead = "apiVersion: gitrollout.dev/v1alpha1\nkind: Fleet\nstages:\n"
 
+func asIs(d time.Duration) time.Duration { return d }
+
 // TestFleetOfABranch checks the stage and the freeze that fleet.yaml gives a cluster. The longer of two freezes counts. The branch stays
 // readable if fleet.yaml is unusable.
 func TestFleetOfABranch(t *testing.T) {
@@ -176,7 +178,7 @@ func TestStagesOf(t *testing.T) {
 			Content: cmp.Or(contents[id], "c1-0000000004")}
 	}
 	peers := unready{}
-	x := &source.Stages{Reader: source.NewReader("prod", &builds{}), Peers: peers,
+	x := &source.Stages{Reader: source.NewReader("prod", &builds{}), Peers: peers, Spread: asIs,
 		Line: func(_ *source.Branch, _, from string) ([]source.Snapshot, error) { return line[from[1]-'1':], nil },
 		Inputs: func(cluster, _, commit string) (fleet.Inputs, error) {
 			if cluster == "prod" && commit == "c5" {
@@ -295,8 +297,9 @@ func TestChecksOfAnOlderCommit(t *testing.T) {
 				Objects: []rollout.Object{{"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{"name": "a", "namespace": "shops"}}}}
 		}
 		x := &source.Stages{Reader: source.NewReader("prod", &builds{}).In("gitrollout", []string{tt.within}),
-			Peers: unready{"dev": {Source: "c3", Soaked: []rollout.Soaked{{Commit: "c2"}}}},
-			Line:  func(_ *source.Branch, _, from string) ([]source.Snapshot, error) { return line[from[1]-'0':], nil },
+			Spread: asIs,
+			Peers:  unready{"dev": {Source: "c3", Soaked: []rollout.Soaked{{Commit: "c2"}}}},
+			Line:   func(_ *source.Branch, _, from string) ([]source.Snapshot, error) { return line[from[1]-'0':], nil },
 			Inputs: func(_, _, commit string) (fleet.Inputs, error) {
 				return fleet.Inputs{Files: commit}, nil
 			},
