@@ -139,6 +139,7 @@ var reductions = []struct {
 	// These errors may quote a password.
 	{regexp.MustCompile(`literal sources \[.*\]: invalid literal source .*, expected key=value`),
 		"a literal is not key=value"},
+	{regexp.MustCompile(`line \[[\d ]*\] has invalid utf8 bytes.*`), "a line is not UTF-8"},
 	{regexp.MustCompile(`(unable to parse SM or JSON patch) from \[.*\]`), "$1"},
 	{regexp.MustCompile(`(?:accumulating|merging) resources from '([^']*)': `), "$1: "},
 	{regexp.MustCompile(`in object \{\{([^{}]*)\} \{\{([^{}]*)\}.*$`), "in object $1 $2"},

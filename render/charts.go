@@ -248,7 +248,7 @@ func (in *inspector) inflate(into, dir string, r chart.Release, skipHooks bool) 
 			}
 			total.add(measured)
 			if text, err = in.noted(text, d.Hook, r.Namespace); err != nil {
-				return rollout.Invalidf(file, "", "renders to a document that is not an object: %s", rollout.OneLine(err.Error()))
+				return rollout.Invalidf(file, "", "renders to a document that is not an object: %s", rollout.YAMLText(err.Error()))
 			}
 			all.WriteString(text)
 			if all.Len() > maxOutput {

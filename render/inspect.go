@@ -207,7 +207,7 @@ func (in *inspector) load(dir string, from referrer) (string, *types.Kustomizati
 }
 
 func invalidKustomization(file string, err error) error {
-	text := strings.TrimPrefix(rollout.OneLine(err.Error()), "invalid Kustomization: ")
+	text := strings.TrimPrefix(rollout.YAMLText(err.Error()), "invalid Kustomization: ")
 	if field, ok := strings.CutPrefix(text, "json: unknown field "); ok {
 		return &rollout.InvalidError{File: file, Field: strings.Trim(field, `"`), Msg: "is not a field of a kustomization"}
 	}

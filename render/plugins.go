@@ -64,12 +64,12 @@ func (in *inspector) configs(at referrer, file, field string, content []byte) er
 	}
 	docs, err := decodeDocuments(content)
 	if err != nil {
-		return rollout.Invalidf(file, field, "is not valid YAML: %s", rollout.OneLine(err.Error()))
+		return rollout.Invalidf(file, field, "is not valid YAML: %s", rollout.YAMLText(err.Error()))
 	}
 	for _, doc := range docs {
 		var config map[string]any
 		if err := doc.Decode(&config); err != nil {
-			return rollout.Invalidf(file, field, "is not a plugin configuration: %s", rollout.OneLine(err.Error()))
+			return rollout.Invalidf(file, field, "is not a plugin configuration: %s", rollout.YAMLText(err.Error()))
 		}
 		if err := in.config(referrer{file: file, dir: at.dir, field: field}, config); err != nil {
 			return err

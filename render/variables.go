@@ -149,7 +149,7 @@ func (v variables) into(object rollout.Object, raw []byte) (rollout.Object, []st
 	}
 	if err != nil {
 		return invalid("", "check the substituted values, "+keep,
-			"is not a valid object after the substitution of variables: %s", rollout.OneLine(err.Error()))
+			"is not a valid object after the substitution of variables: %s", rollout.YAMLText(err.Error()))
 	}
 	return substituted, inScripts(object), nil
 }

@@ -101,6 +101,7 @@ func TestParseConfigRefuses(t *testing.T) {
 		"not YAML":               {"apps: [\n", "is not valid YAML: yaml: line 3: did not find expected node content"},
 		"an unknown anchor":      {"apps: *hunter2\n", "is not valid YAML: yaml: unknown anchor referenced"},
 		"a key without a string": {apps + "null: hunter2\n", "is not valid YAML: unsupported map key of type: %!s(<nil>), key: <nil>"},
+		"a mapping as a key":     {apps + "? {hunter2: a}\n: b\n", "is not valid YAML: yaml: invalid map key"},
 		"unknown field":          {apps + "intervall: 3s\n", "intervall: is not a known field; did you mean interval?"},
 		"two lines": {apps + "\"a\\nb\": 3s\n", "a b: is not a known field; use one of apiVersion, apps, autoRevert, " +
 			"forge, interval, kind, kubernetes, limits, notifications, pushInterval, sharedChanges, stateBranch, stateRepo, windows, workloads"},

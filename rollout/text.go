@@ -53,11 +53,16 @@ func OneLine(text string) string {
 	return strings.Join(strings.Fields(characters(text)), " ")
 }
 
-var quotedValue = regexp.MustCompile(
-	"(anchor) '.*?'( referenced| value)|(!!\\w+) `.*?`( as a | into )|(nsupported map key .*?), value: .*")
+var (
+	quotedNode  = regexp.MustCompile(`( for the following resource|: node contents|(invalid map key)): .*`)
+	quotedValue = regexp.MustCompile(
+		"(anchor) '.*'( referenced| value)|(!!\\w+) `.*`( as a | into )|(nsupported map key .*?), value: .*")
+)
 
 // YAMLText returns a YAML parser's error as one line, without the file's values, because these may be secret.
-func YAMLText(err string) string { return quotedValue.ReplaceAllString(OneLine(err), "$1$2$3$4$5") }
+func YAMLText(err string) string {
+	return quotedValue.ReplaceAllString(quotedNode.ReplaceAllString(OneLine(err), "$2"), "$1$2$3$4$5")
+}
 
 func characters(text string) string {
 	return strings.Map(func(r rune) rune {

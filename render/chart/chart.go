@@ -157,7 +157,7 @@ func invalid(file string, err error) error {
 	if known := new(rollout.InvalidError); errors.As(err, &known) {
 		return known
 	}
-	return &rollout.InvalidError{File: file, Msg: "Helm: " + rollout.OneLine(err.Error())}
+	return &rollout.InvalidError{File: file, Msg: "Helm: " + rollout.YAMLText(err.Error())}
 }
 
 // ReleaseName renders a text as helm's --name-template does. A name with a random part is an error.
