@@ -9,7 +9,6 @@ import (
 	"regexp"
 	"slices"
 	"strings"
-	"unicode/utf8"
 
 	"sigs.k8s.io/kustomize/kyaml/yaml"
 
@@ -24,10 +23,6 @@ var (
 	// inTemplate matches the old version in a chart's template: in a document, a list item, or a named template.
 	inTemplate = regexp.MustCompile(`(?m)((?:^(?:[ \t]*- )?apiVersion:[ \t]*["']?|\bdefine [^}]*\}\}\s*)` +
 		regexp.QuoteMeta(group) + `/)` + old + `\b`)
-
-	// inPatch matches a patch's text up to the end of an apiVersion. In a JSON patch, the apiVersion is a value.
-	inPatch = regexp.MustCompile(`apiVersion["']?([,\s]+["']?value["']?)?\s*:\s*["']?` +
-		regexp.QuoteMeta(rollout.AlphaVersion) + `$`)
 
 	lineBreak = regexp.MustCompile("\r\n|[\n\r\u0085\u2028\u2029]") // as yaml.Node counts lines
 )
@@ -50,7 +45,7 @@ func converted(data []byte) ([]byte, error) {
 		return data, nil
 	}
 	f, decoder := file{text: string(data)}, yaml.NewDecoder(bytes.NewReader(data))
-	f.breaks = lineBreak.FindAllStringIndex(f.text, -1)
+	f.breaks = slices.Concat([][]int{{0, 0}}, lineBreak.FindAllStringIndex(f.text, -1), [][]int{{len(data), len(data)}})
 	for {
 		var n yaml.Node
 		switch err := decoder.Decode(&n); {
@@ -61,26 +56,28 @@ func converted(data []byte) ([]byte, error) {
 		case err != nil && !bytes.Contains(data, []byte(rollout.AlphaVersion)):
 			return data, nil
 		case err != nil:
-			return data, errors.New("is not valid YAML: " + rollout.OneLine(err.Error()))
+			return data, errors.New("is not valid YAML: " + rollout.YAMLText(err.Error()))
 		}
 		f.document(n.Content[0])
 	}
 }
 
 type file struct {
-	text   string
-	breaks [][]int // begin and end of each line break
-	at     []int   // offsets of the old version
-	err    error
+	text    string
+	breaks  [][]int // begin and end of each line break, between the text's start and end
+	line    int
+	columns []int // offsets of the line's characters and end
+	at      []int // offsets of the old version
+	err     error
 }
 
 func (f *file) edited() []byte {
 	slices.Sort(f.at)
-	text := f.text
-	for _, at := range slices.Backward(slices.Compact(f.at)) {
-		text = text[:at] + now + text[at+len(old):]
+	made, end := make([]byte, 0, len(f.text)), 0
+	for _, at := range slices.Compact(f.at) {
+		made, end = append(append(made, f.text[end:at]...), now...), at+len(old)
 	}
-	return []byte(text)
+	return append(made, f.text[end:]...)
 }
 
 func (f *file) document(root *yaml.Node) {
@@ -107,15 +104,17 @@ func (f *file) walk(n *yaml.Node, isPatch bool) {
 	case isOld && slices.Contains([]string{"Promotion", "RolloutState", "ClusterState", "Notified"}, kind):
 		f.err = cmp.Or(f.err, ErrDecision) // its digest counts
 	case isOld:
-		f.replace(version, rollout.AlphaVersion)
+		f.replace(version, rollout.APIVersion)
 	case field(n, "group").Value == group && field(n, "version").Value == old:
-		f.replace(field(n, "version"), old)
-	case field(n, "path").Value == "/apiVersion" && field(n, "value").Value == rollout.AlphaVersion: // in a JSON patch
-		f.replace(field(n, "value"), rollout.AlphaVersion)
+		f.replace(field(n, "version"), now)
+	case strings.HasSuffix(field(n, "path").Value, "/apiVersion") && field(n, "value").Value == rollout.AlphaVersion:
+		f.replace(field(n, "value"), rollout.APIVersion) // in a JSON patch
 	case (isPatch || kind != "") && selectsOld(n):
 		f.err = errors.New("has a target without a group, or with a pattern: give the group and version, and convert again")
 	case isPatch && n.Kind == yaml.ScalarNode:
-		f.replace(n, rollout.AlphaVersion)
+		made, err := converted([]byte(n.Value))
+		f.err = cmp.Or(f.err, err)
+		f.replace(n, string(made))
 	}
 	for _, child := range n.Content {
 		f.walk(child, isPatch)
@@ -134,36 +133,46 @@ func selectsOld(n *yaml.Node) bool {
 		matches("kind", "AnalysisTemplate") || matches("kind", "ClusterAnalysisTemplate"))
 }
 
-// replace notes where a scalar has the text, as the whole scalar or as an apiVersion in a patch.
-func (f *file) replace(n *yaml.Node, text string) {
-	start, isLong := f.offset(n), n.Value != text || n.Style&(isBlock|yaml.TaggedStyle) != 0
-	for end := 0; strings.Contains(n.Value[end:], text); {
-		end += strings.Index(n.Value[end:], text) + len(text)
-		i := strings.Index(f.text[start:], text)
-		if i < 0 || i > 2 && !isLong || n.Kind != yaml.ScalarNode || n.Anchor != "" { // 2: a quote and a byte order mark
+// replace notes the versions in a scalar that the scalar's new text replaces. The scalar is an apiVersion, a version or
+// a patch.
+func (f *file) replace(n *yaml.Node, made string) {
+	if n.Value == made {
+		return
+	}
+	start, isLong := f.offset(n), len(n.Value) > len(rollout.AlphaVersion) || n.Style&(isBlock|yaml.TaggedStyle) != 0
+	parts := strings.Split(n.Value, old)
+	for _, part := range parts[:len(parts)-1] {
+		i := strings.Index(f.text[start:], old)
+		isSplit := i < 0 || i > len(part)+2 && !isLong // 2: a quote and a byte order mark
+		if isSplit || n.Kind != yaml.ScalarNode || n.Anchor != "" {
 			f.err = errors.New("has an apiVersion that is an anchor, an alias or split: change it by hand")
 			return
 		}
-		start += i + len(text)
-		if n.Value == text || inPatch.MatchString(n.Value[:end]) {
+		start += i + len(old)
+		after, isNew := strings.CutPrefix(made[len(part):], now)
+		if isNew {
 			f.at = append(f.at, start-len(old))
+		} else {
+			after = after[len(old):]
 		}
+		made = after
 	}
 }
 
 var isBlock = yaml.LiteralStyle | yaml.FoldedStyle
 
-func (f *file) offset(n *yaml.Node) (at int) {
-	lines, columns := n.Line-1, n.Column-1
+func (f *file) offset(n *yaml.Node) int {
+	line, column := n.Line-1, n.Column-1
 	if n.Style&isBlock != 0 {
-		lines, columns = n.Line, 0 // after a comment beside "|"
+		line, column = n.Line, 0 // after a comment beside "|"
 	}
-	if lines = min(lines, len(f.breaks)); lines > 0 {
-		at = f.breaks[lines-1][1]
+	if line = min(line, len(f.breaks)-2); f.columns == nil || line != f.line {
+		start, end := f.breaks[line][1], f.breaks[line+1][0]
+		f.line, f.columns = line, f.columns[:0]
+		for i := range f.text[start:end] {
+			f.columns = append(f.columns, start+i)
+		}
+		f.columns = append(f.columns, end)
 	}
-	for range columns {
-		_, size := utf8.DecodeRuneInString(f.text[at:])
-		at += size
-	}
-	return at
+	return f.columns[min(column, len(f.columns)-1)]
 }

@@ -10,6 +10,20 @@ import (
 	"gitrollout.dev/gitrollout/render/convert"
 )
 
+// TestLongLine converts a line and a patch with many versions. The time is proportional to the length.
+func TestLongLine(t *testing.T) {
+	const many = 16000
+	for _, text := range []string{
+		"items: [" + strings.Repeat("{apiVersion: OLD, ü: a}, ", many) + "]\n",
+		"patches:\n- patch: '[" + strings.Repeat("{apiVersion: OLD, ü: a}, ", many) + "]'\n",
+	} {
+		got, err := convert.File([]byte(strings.ReplaceAll(text, "OLD", "gitrollout.dev/v1alpha1")))
+		if err != nil || string(got) != strings.ReplaceAll(text, "OLD", "gitrollout.dev/v1beta1") {
+			t.Errorf("%.200s…, %v", got, err)
+		}
+	}
+}
+
 // TestFile converts the files in testdata. All bytes but the versions stay, and a second conversion changes nothing.
 func TestFile(t *testing.T) {
 	archive, err := txtar.ParseFile("testdata/files.txtar")
