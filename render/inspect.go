@@ -37,6 +37,7 @@ type inspector struct {
 	total   shape
 	work    int
 	checked map[string]shape // by file and field
+	sources map[string]bool  // files of generators
 	stack   []string         // folders from the app to the current one
 
 	namespace string            // the innermost in stack, or ""
@@ -44,7 +45,7 @@ type inspector struct {
 }
 
 func inspect(fs *treeFS, app rollout.App) (plan, error) {
-	in := &inspector{fs: fs, app: app, checked: map[string]shape{}, charted: map[string]string{}}
+	in := &inspector{fs: fs, app: app, checked: map[string]shape{}, sources: map[string]bool{}, charted: map[string]string{}}
 	dir := app.Path
 	real, entry, err := fs.resolve(unroot(path.Clean(dir)))
 	if err != nil || entry.Kind != rollout.Dir {
@@ -81,7 +82,7 @@ func (in *inspector) useOneVersion() {
 	}
 	for file, data := range files {
 		made, err := convert.File(data)
-		if err != nil {
+		if err != nil || in.sources[file] && !bytes.Equal(made, data) {
 			return
 		}
 		files[file] = made

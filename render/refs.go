@@ -113,7 +113,8 @@ func (in *inspector) inline(at referrer, text string) error {
 }
 
 func (in *inspector) data(at referrer, p string) error {
-	_, _, err := in.file(at, p)
+	real, _, err := in.file(at, p)
+	in.sources[real] = true
 	return err
 }
 

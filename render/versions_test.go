@@ -52,6 +52,28 @@ func TestVersionsInOneApp(t *testing.T) {
 	}
 }
 
+// TestVersionsInData converts a Rollout of an app with the older version in a ConfigMap. The ConfigMap keeps its text and its name.
+func TestVersionsInData(t *testing.T) {
+	const text = "apiVersion: gitrollout.dev/v1alpha1"
+	web := deploymentHead + "---\n" + ownHead + "  strategy: {canary: {steps: [{setWeight: 50}]}}\n"
+	for name, files := range map[string]map[string]string{
+		"a patch in the kustomization": {
+			"kustomization.yaml": "resources: [web.yaml, map.yaml, other.yaml]\npatches:\n- patch: |-\n    apiVersion: v1\n    kind: ConfigMap\n" +
+				"    metadata: {name: a}\n    data:\n      a: |\n        " + text + "\n",
+			"map.yaml": "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n",
+		},
+		"a file of a generator": {"kustomization.yaml": "resources: [web.yaml, other.yaml]\n" +
+			"configMapGenerator: [{name: a, files: [a=other.yaml]}]\n"},
+	} {
+		files["web.yaml"], files["other.yaml"] = web, strings.ReplaceAll(web, "web", "api")
+		was := renderRepo(t, files)
+		files["web.yaml"] = strings.Replace(web, "v1alpha1", "v1beta1", 1)
+		got, err := render.New(render.InProcess{}).Render(newTree(files), demo, rollout.Commit{})
+		must(t, err)
+		compare.CheckNamed(t, name, was, got)
+	}
+}
+
 // TestTargetOfOneVersion adds a Rollout of the newer version to an app whose target selects the older version, without a group or with a
 // pattern. The target still finds its object.
 func TestTargetOfOneVersion(t *testing.T) {
