@@ -53,11 +53,9 @@ func OneLine(text string) string {
 	return strings.Join(strings.Fields(characters(text)), " ")
 }
 
-var (
-	quotedNode  = regexp.MustCompile(`( for the following resource|: node contents|(invalid map key)): .*`)
-	quotedValue = regexp.MustCompile(
-		"(anchor) '.*'( referenced| value)|(!!\\w+) `.*`( as a | into )|(nsupported map key .*?), value: .*")
-)
+var quotedNode = regexp.MustCompile(`( for the following resource|: node contents|(invalid map key)): .*`)
+var quotedValue = regexp.MustCompile(
+	"(anchor) '.*'( referenced| value)|(!!\\w+) `.*`( as a | into )|(nsupported map key .*?), value: .*")
 
 // YAMLText returns a YAML parser's error as one line, without the file's values, because these may be secret.
 func YAMLText(err string) string {
