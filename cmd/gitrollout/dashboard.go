@@ -215,21 +215,27 @@ func checkExport(dir string) error {
 	return nil
 }
 
-// removeExport removes the folder of a killed export.
-func removeExport(dir string) {
-	if checkExport(dir) == nil {
-		_ = os.RemoveAll(dir)
+// removeExport removes the folder of an export, or of a killed export. The mark goes last, so that a kill can repeat.
+func removeExport(dir string) error {
+	entries, _ := os.ReadDir(dir)
+	err := checkExport(dir)
+	for i := len(entries) - 1; i >= 0 && err == nil; i-- { // the mark is the first
+		err = os.Remove(filepath.Join(dir, entries[i].Name()))
 	}
+	if err != nil {
+		return err
+	}
+	return os.Remove(dir)
 }
 
 func replaceExport(dir string, pages map[string][]byte) error {
 	next, old := dir+".new", dir+".old"
-	removeExport(next)
+	_ = removeExport(next)
 	err := cmp.Or(os.MkdirAll(filepath.Dir(next), 0o755), os.Mkdir(next, 0o755))
 	if err != nil {
 		return err
 	}
-	defer func() { _ = os.RemoveAll(next) }()                       // exists only after an error
+	defer func() { _ = removeExport(next) }()                       // exists only after an error
 	err = os.WriteFile(filepath.Join(next, exportMark), nil, 0o644) // first, for removeExport
 	for file, page := range pages {
 		err = cmp.Or(err, os.WriteFile(filepath.Join(next, file), page, 0o644))
@@ -237,7 +243,7 @@ func replaceExport(dir string, pages map[string][]byte) error {
 	if err = cmp.Or(err, checkExport(dir)); err != nil { // check again, because reading may take minutes
 		return err
 	}
-	removeExport(old)
+	_ = removeExport(old)
 	switch err = os.Rename(dir, old); { // a folder that cannot be moved, such as a mount, keeps its files
 	case errors.Is(err, os.ErrNotExist):
 		return os.Rename(next, dir)
@@ -247,7 +253,7 @@ func replaceExport(dir string, pages map[string][]byte) error {
 	if err = os.Rename(next, dir); err != nil {
 		return cmp.Or(os.Rename(old, dir), err)
 	}
-	return os.RemoveAll(old)
+	return removeExport(old)
 }
 
 type dashCommand struct {

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"fmt"
 	"io"
 	"os"
 	"path/filepath"
@@ -103,4 +104,30 @@ func TestDashboardExport(t *testing.T) {
 	entries, err := os.ReadDir(parent)
 	must(t, err)
 	compare.Check(t, 5, len(entries)) // new, second, link, third and fourth: no temporary folder stays
+}
+
+// TestRemoveExport lists a folder while removeExport removes its pages. The mark stays until all pages are gone.
+func TestRemoveExport(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "site.old")
+	must(t, os.Mkdir(dir, 0o755))
+	for i := range 3000 {
+		must(t, os.WriteFile(filepath.Join(dir, fmt.Sprintf("app-%d.html", i)), nil, 0o600))
+	}
+	must(t, os.WriteFile(filepath.Join(dir, exportMark), nil, 0o600))
+	done := make(chan error)
+	go func() { done <- removeExport(dir) }()
+	for {
+		select {
+		case err := <-done:
+			must(t, err)
+			return
+		default:
+			if _, err := os.Stat(filepath.Join(dir, exportMark)); err == nil {
+				continue
+			}
+			if pages, _ := os.ReadDir(dir); len(pages) > 0 {
+				t.Errorf("%d pages without a mark", len(pages))
+			}
+		}
+	}
 }
