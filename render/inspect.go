@@ -45,7 +45,8 @@ type inspector struct {
 }
 
 func inspect(fs *treeFS, app rollout.App) (plan, error) {
-	in := &inspector{fs: fs, app: app, checked: map[string]shape{}, sources: map[string]bool{}, charted: map[string]string{}}
+	in := &inspector{fs: fs, app: app,
+		checked: map[string]shape{}, sources: map[string]bool{}, charted: map[string]string{}}
 	dir := app.Path
 	real, entry, err := fs.resolve(unroot(path.Clean(dir)))
 	if err != nil || entry.Kind != rollout.Dir {
