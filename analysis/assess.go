@@ -45,7 +45,7 @@ func progressOf(r Run, metric string) (Progress, bool) {
 	return rollout.Find(r.Metrics, func(p Progress) bool { return p.Metric == metric })
 }
 
-// Record returns a copy of r with another measurement and new evidence. It returns a finished r unchanged.
+// Record returns a copy of r with another measurement and new evidence. If r has finished, it returns r unchanged.
 func Record(r Run, m Metric, got Measurement, evidence *Sequential) Run {
 	if r.Phase.Done() {
 		return r
@@ -88,7 +88,7 @@ func count(m Metric, p Progress, got Measurement) Progress {
 	return p
 }
 
-// assess decides a metric's phase. As in Argo Rollouts, a later check overrides an earlier check.
+// assess decides a metric's phase. As in Argo Rollouts, later checks override earlier checks.
 func assess(m Metric, p Progress) Progress {
 	last, _ := p.Last()
 	p.Phase, p.Message = Running, ""

@@ -10,8 +10,8 @@ import (
 const defaultConfidence = 0.999
 
 // JudgeComparison compares [bad, all] requests of both versions in one period. The k-th measurement fails wrongly with
-// probability at most alpha/(k(k+1)), in total alpha. k also counts measurements whose records a crash lost. After an
-// error, and without data if onNoData is set, the Look is nil.
+// probability at most alpha/(k(k+1)); the sum is alpha. k also counts measurements whose records a crash lost. The Look
+// is nil after an error and, if onNoData is set, without data.
 func JudgeComparison(
 	m Metric, f Family, before Progress, began time.Time, canary, stable any, at time.Time,
 ) (got Measurement, _ *Look) {
@@ -38,8 +38,7 @@ func JudgeComparison(
 	return judgeCounts(m, f, before, began, look, at)
 }
 
-// judgeCounts applies the exact test. For histograms, and for a release's window (with several weights), only Weigh
-// applies a test.
+// judgeCounts applies the exact test. Only Weigh tests histograms and a window with several weights.
 func judgeCounts(m Metric, f Family, before Progress, began time.Time, l Look, at time.Time) (Measurement, *Look) {
 	c, s := l.canary, l.stable
 	got := Measurement{At: at.UTC(), Value: fmt.Sprintf("%s, %s %s", c, other(m), s), Phase: Successful}
@@ -129,8 +128,8 @@ func (s sample) judged() sample {
 }
 
 // worse returns the probability that an equally good version has at least c.bad bad requests (Fisher's exact test).
-// With a margin, the new version may have a share of margin plus an upper bound of stable's (Clopper and Pearson,
-// alpha/2).
+// With a margin, an equally good version may have a bad share of margin plus an upper bound of stable's share (Clopper
+// and Pearson, alpha/2).
 func worse(c, s sample, margin, alpha float64) float64 {
 	if margin <= 0 {
 		return fisher(c, s)
@@ -139,8 +138,8 @@ func worse(c, s sample, margin, alpha float64) float64 {
 	return math.Min(1, 2*binomialTail(c.bad, c.all, share))
 }
 
-// isNotWorse is a quick check: if true, worse would return at least alpha. In place of the upper bound of stable's
-// share, it uses a lower value: a normal approximation or the measured share.
+// isNotWorse is a quick check: if true, worse would return at least alpha. The check replaces the upper bound of
+// stable's share by a lower value: a normal approximation or the measured share.
 func isNotWorse(c, s sample, margin, alpha float64) bool {
 	share := float64(s.bad) / float64(s.all)
 	near := share + 0.9*math.Sqrt(-2*math.Log(alpha)*share*(1-share)/float64(s.all))

@@ -17,7 +17,7 @@ type Known struct {
 	ReleaseSince time.Time
 }
 
-// Complete fills in a provider configuration's arguments. The function secret reads a Secret.
+// Complete fills in a provider configuration's arguments.
 func Complete(m Metric, known Known, secret func(SecretRef) (string, error)) (map[string]any, error) {
 	values := Values{Plain: map[string]string{}}
 	for name, about := range m.Pods {

@@ -70,7 +70,7 @@ var withoutData = map[NoData]Phase{
 }
 
 // evaluate checks failureCondition first, as Argo Rollouts does. If only one condition is set, a result that does not
-// meet it gets the other verdict. If no condition is set, all results are successful.
+// meet this condition gets the opposite verdict. If no condition is set, all results are successful.
 func evaluate(m Metric, result any) (Phase, error) {
 	failed, succeeded := false, false
 	var err error

@@ -47,7 +47,7 @@ func DetectionOf(s Setting) (found Detection) {
 }
 
 // coarse replaces several looks by one look with all their requests, so that simulations are fast. At most
-// detectionLooks looks count. About as many earlier looks may lack requests (MinSamples).
+// detectionLooks looks have MinSamples requests. About as many earlier looks may have fewer.
 func (s Setting) coarse() Setting {
 	m := s.Metrics[0]
 	requests := s.Rate * min(1, (1-s.Weight)/s.Weight) * m.Interval.Seconds()

@@ -28,8 +28,8 @@ func Passing(m Metric) int {
 	return m.Count
 }
 
-// SettingOf returns a metric's setting without rates and shares. length is the release's (0: unknown), and limits the
-// looks.
+// SettingOf returns a metric's setting without rates and shares. length is the release's duration (0: unknown). It
+// limits the number of looks.
 func SettingOf(m Metric, f Family, length time.Duration) Setting {
 	window := map[bool]string{true: "{{release.elapsed}}", false: "{{elapsed}}"}[WindowOf(m) == WindowRelease]
 	plain := Metric{Interval: m.Interval, InitialDelay: m.InitialDelay, Count: Passing(m), MinSamples: m.MinSamples,

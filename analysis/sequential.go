@@ -57,7 +57,6 @@ func alphaOf(c *Compare) float64 {
 	return 1 - c.Confidence
 }
 
-// exactAlpha returns the alpha of a metric's exact test.
 func (f Family) exactAlpha(m Metric) float64 {
 	alpha := alphaOf(m.Compare) / float64(max(1, f.Compared))
 	if f.Sequential > 0 {
@@ -79,7 +78,7 @@ type Look struct {
 // leastLatencies is the minimum number of stable's requests before bounds are chosen.
 const leastLatencies = 100
 
-// testsOf returns a look's counts for each test. It returns false if a histogram has no count at a bound of before.
+// testsOf returns a look's counts for each test. It returns false if a histogram has no count at a test's bound.
 func (l *Look) testsOf(before *Sequential) (tests []rollout.Test, ok bool) {
 	if l.latency == nil {
 		return []rollout.Test{{Canary: l.canary.bad, Stable: l.stable.bad}}, true
@@ -122,8 +121,8 @@ func Weigh(m Metric, before *Sequential, look *Look, since time.Time, got Measur
 		return got, before
 	}
 	// If most of the counted requests are missing, the server lost these requests or will return them later. If the
-	// window can restart, it does, so that no request counts twice. Otherwise, nothing counts until the requests are
-	// back.
+	// window can restart, it restarts now, so that no request counts twice. Otherwise, no request counts until the
+	// missing requests return.
 	if before != nil && (window == WindowRelease || before.Since.Equal(since)) && look.lacks(tests, before) {
 		if min(look.canary.all, look.stable.all) > 0 {
 			got.Phase, got.Message = Pending, "most of the requests in an earlier answer are missing"
@@ -169,8 +168,8 @@ func worstBound(m Metric, e *Sequential) string {
 	return fmt.Sprintf("above %v: %s, %s %s", worst.Bound, c, other(m), s)
 }
 
-// add adds only the requests since the last look; the weight is unchanged since then. If requests to one version seem
-// to be missing (differs), it adds no evidence and returns false. Unless lasts is true, the next look includes these
+// add adds only the requests since the last look, which had the same weight. If requests to one version seem to be
+// missing (differs), it adds no evidence and returns false. Unless lasts is true, the next look includes this look's
 // requests.
 func add(next, last *Sequential, m Metric, f Family) bool {
 	// Prometheus extrapolates, so a count may decrease a little. No request may count twice.
@@ -209,8 +208,8 @@ func add(next, last *Sequential, m Metric, f Family) bool {
 	return !differs || waits && lasts
 }
 
-// differs reports whether c differs from the last look's proportion by over a quarter and three standard deviations.
-// lasts reports whether this look has over four times the last look's requests.
+// differs reports whether c differs from the last look's proportion by over 1 plus a quarter of the variance plus three
+// standard deviations. lasts reports whether this look has over four times the last look's requests.
 func differs(c, s int, last []int) (is, lasts bool) {
 	if len(last) != 2 {
 		return false, false
@@ -248,8 +247,8 @@ func baseOf(before, look *Sequential, m Metric, window Window) *Sequential {
 }
 
 // ratioLog returns ln((q/p)^badC ((1-q)/(1-p))^badS). p is the new version's share of a look's requests. Unless the new
-// version is worse, each bad request is the new version's with probability at most p. If its bad share is ratio times
-// stable's, the probability is q.
+// version is worse, each bad request is the new version's with probability at most p. If the new version's bad share is
+// ratio times stable's, the probability is q.
 //
 // The product is the sequential multinomial test of Lindon and Malek (2022) with fixed ratios in place of a Dirichlet
 // prior. For the true, hypergeometric distribution, the product's mean is smaller (Hoeffding 1963, theorem 4).

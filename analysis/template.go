@@ -49,7 +49,7 @@ type Arg struct {
 	} `json:"valueFrom"`
 }
 
-// DryRun selects, by a regular expression, metrics that fail no release.
+// DryRun selects metrics by a regular expression. These metrics fail no release.
 type DryRun struct {
 	MetricName string `json:"metricName" needs:"for all metrics write .*"`
 }
@@ -94,8 +94,8 @@ type Values struct {
 	Field   func(path string) (text string, exists bool)
 }
 
-// Instantiate fills in all arguments except values of Secrets and pods. Values of Secrets must never be in Git. If
-// check is not nil, it validates provider configurations.
+// Instantiate fills in all arguments except values of Secrets and pods. Values of Secrets must never be in Git. A
+// non-nil check validates provider configurations.
 func Instantiate(find func(TemplateRef) *Template, refs []TemplateRef, given Values,
 	check func(kind string, config map[string]any) error) ([]Metric, error) {
 	var all []*Template

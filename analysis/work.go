@@ -50,7 +50,7 @@ func compileCondition(condition string, w *work) (*vm.Program, error) {
 	return expr.Compile(condition, options...)
 }
 
-// spent names the function that charges the budget. Because of the spaces, no condition can call it.
+// spent names the function that charges the budget. Because the name has spaces, no condition can call the function.
 const spent = "work spent on"
 
 // Visit adds calls that charge for iterations and for created texts and lists.

@@ -114,7 +114,7 @@ func basicOf(user, password string) string {
 	return "Basic " + base64.StdEncoding.EncodeToString([]byte(user+":"+password))
 }
 
-// token requests a token. It sends the client's secret in a header and, if the server refuses this, in the body.
+// token sends the client's secret in a header and, if the server refuses this, in the body.
 func (o *oauth2Config) token(ctx context.Context, s *session, insecure bool) (string, error) {
 	s.Hide(o.ClientSecret)
 	form := url.Values{"grant_type": {"client_credentials"}}

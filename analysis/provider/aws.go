@@ -22,7 +22,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// sigv4Config selects AWS credentials for signatures. All fields are optional.
+// sigv4Config selects AWS credentials for signatures.
 type sigv4Config struct {
 	Region  string `json:"region,omitempty"`  // default AWS_REGION
 	Profile string `json:"profile,omitempty"` // a profile in AWS_SHARED_CREDENTIALS_FILE

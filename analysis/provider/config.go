@@ -49,7 +49,7 @@ func parse(kind string, raw map[string]any) (config, error) {
 	return c, err
 }
 
-// checks has the functions of tags check:"…". Empty texts and texts with arguments are not checked.
+// checks has a function for each format in tags check:"…". Empty texts and texts with arguments are not checked.
 var checks = map[string]func(field, text string) error{
 	"url": checkURL, "duration": checkDuration, "moment": checkMoment, "secretName": checkSecretName,
 	"jsonPath": checkJSONPath}

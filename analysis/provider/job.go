@@ -16,8 +16,8 @@ import (
 
 // Jobs creates and deletes Jobs; package cluster implements it.
 type Jobs interface {
-	// EnsureJob returns a Job's state. It creates a missing Job, but if begun is set, it returns Gone. If the live
-	// Job's annotation differs, it returns Taken. It sets the uids of a new Job's owners, and drops unreadable owners.
+	// EnsureJob returns a Job's state. If the Job is missing, it creates the Job or, if begun is set, returns Gone. If
+	// the live Job's annotation differs, it returns Taken. It sets the uids of a new Job's owners.
 	EnsureJob(ctx context.Context, object map[string]any, annotation string, begun bool) (rollout.JobState, error)
 	// DeleteJob deletes a Job and its pods, if any.
 	DeleteJob(ctx context.Context, namespace, name string) error
@@ -28,8 +28,8 @@ const (
 	AnnotationMeasurement = "gitrollout.dev/measurement-id" // Request.ID
 )
 
-// jobConfig runs a Job per measurement in the Rollout's namespace. A deleted Job is not created again. If the Job was
-// deleted or its image cannot be pulled, the result is Inconclusive.
+// jobConfig runs a Job in the Rollout's namespace for each measurement. A deleted Job is not created again. If the Job
+// was deleted or its image cannot be pulled, the result is Inconclusive.
 type jobConfig struct {
 	Metadata struct {
 		Labels      map[string]string `json:"labels,omitempty"`

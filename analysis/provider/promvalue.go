@@ -66,9 +66,9 @@ type promSeriesOf struct {
 	Histograms json.RawMessage   `json:"histograms"`
 }
 
-// promPair returns a function that reads [bad, all] from series with the labels n="bad" and n="of". If by names a
-// label, bad and all are numbers of label values with a series above 0. Otherwise, if no series has n, it returns all
-// values.
+// promPair returns a function that reads [bad, all] from series with the labels n="bad" and n="of". If by is a label's
+// name, bad and all count the label's values that have a series above 0. If by is empty and no series has these labels,
+// the function returns all values.
 func promPair(by string) func(string, json.RawMessage) (any, error) {
 	return func(from string, raw json.RawMessage) (any, error) {
 		var series []promSeriesOf
