@@ -22,7 +22,7 @@ import (
 // Order requests another version of an image and, optionally, another repository.
 type Order struct {
 	name    string // a container's name or an image's repository
-	repo    string // new; "" for the present one
+	repo    string // new repository; "" for no change
 	version string // ":TAG" or "@DIGEST"
 }
 
@@ -48,7 +48,8 @@ func split(image string) (repo, version string) {
 	return image[:end], image[end:]
 }
 
-// Names returns an app's images by repository and by container. For a name of both, it returns the repository's images.
+// Names returns an app's images by repository and by container. If a repository and a container have the same name, it
+// returns the repository's images.
 func Names(r *rollout.Render) map[string][]string {
 	repos, names := map[string][]string{}, map[string][]string{}
 	for _, o := range r.Objects {
@@ -174,7 +175,8 @@ func targetOf(r *rollout.Render, o Order) (t target, err error) {
 	return t, nil
 }
 
-// addRules adds rules that may rename a field, because kustomizations have separate fields for tags and digests.
+// addRules adds rules that replace the image's version. A rule may rename the field, because kustomizations have
+// separate fields for tags and digests.
 func (t *target) addRules() {
 	const end = `(["'\s,)}\]]|$)`
 	add := func(pattern, by string) { t.rules = append(t.rules, rule{regexp.MustCompile(pattern), by}) }
@@ -217,7 +219,7 @@ var (
 )
 
 // places returns the places in all files that the app reads. The likely places come first (near a word such as "image",
-// early in a file), because Set tries only some.
+// early in a file), because Set does not try all places.
 func (a *App) places(t target) (all []place, err error) {
 	for _, file := range append(slices.Clone(t.before.Files), a.Config) {
 		data, _, err := source.ReadFile(a.Tree, file)

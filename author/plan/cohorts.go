@@ -25,7 +25,7 @@ type sharing struct {
 }
 
 func (w *sharing) ID(file string) string {
-	entry, _, _ := w.tree.Lookup(file) // no error: the file has been read
+	entry, _, _ := w.tree.Lookup(file) // the file has been read
 	return entry.ID
 }
 

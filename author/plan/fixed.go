@@ -55,7 +55,8 @@ func (c comparison) immutable(ref rollout.Ref, was, now rollout.Object) (all []N
 	return all
 }
 
-// renumbered notes a change of a StatefulSet's first ordinal, because the controller then replaces pods at any step.
+// renumbered notes a change of a StatefulSet's first ordinal. After this change, the controller replaces pods at any
+// step.
 func renumbered(ref rollout.Ref, was, now rollout.Object) []Note {
 	first := func(o rollout.Object) any { return cmp.Or(o.Map("spec", "ordinals")["start"], any(int64(0))) }
 	from, to := first(was), first(now)
@@ -78,7 +79,7 @@ var unset = map[string]any{
 }
 
 func at(o rollout.Object, field string) (any, bool) {
-	// If the result is false, only the API server knows the value.
+	// If ok is false, only the API server knows the value.
 	v, ok := rollout.In(o, field), true
 	if list, is := v.([]any); is && len(list) == 0 || v == nil {
 		v, ok = unset[field]

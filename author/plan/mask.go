@@ -98,8 +98,8 @@ func plainSecret(o rollout.Object) rollout.Object {
 // openFields lists the fields of a Secret that contain no secret. Any other field may be a misspelled "data".
 var openFields = []string{"apiVersion", "kind", "metadata", "type", "immutable"}
 
-// hide masks a Secret's values and long annotations. If a value differs between o and other, the mask contains the
-// parameter changed.
+// hide masks a Secret's values and long annotations. If a value differs between o and other, the mask contains the text
+// of changed.
 func hide(o, other rollout.Object, changed string) rollout.Object {
 	if o == nil {
 		return nil

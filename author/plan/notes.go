@@ -20,7 +20,7 @@ type Note struct {
 	Fix     string `json:"fix,omitempty"`
 }
 
-// Level is the severity of a note.
+// Level is a note's severity.
 type Level string
 
 const (

@@ -79,7 +79,7 @@ type Span time.Duration
 // MarshalText implements encoding.TextMarshaler.
 func (s Span) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
 
-// String formats the duration, such as 1h30m0s.
+// String implements fmt.Stringer.
 func (s Span) String() string { return time.Duration(s).String() }
 
 // Side is an app at a commit.
@@ -167,8 +167,8 @@ func serving(in Input) rollout.Hash {
 	}
 }
 
-// standing returns each workload's stable hash if a workload gets its first Rollout, and otherwise nil. This workload's
-// hash is from Base.
+// standing returns all workloads' stable hashes if a workload gets its first Rollout, and otherwise nil. The hash of a
+// workload with a first Rollout is from Base.
 func standing(in Input) map[rollout.Workload]rollout.Hash {
 	s, base := in.State, in.Base.Render
 	isKnown := s != nil && s.Phase != ""

@@ -24,8 +24,8 @@ type Sides struct {
 	Policy        *rollout.Policy
 	Author        string // of After's newest commit, for the policy; "" for the working tree
 	Renderer      *render.Renderer
-	// Runs reports whether the cluster has a workload, and whether its pod template is the same. Without a cluster,
-	// Runs and Traffic are nil.
+	// Runs reports whether the cluster has a workload, and whether an apply would keep its pod template. Without a
+	// cluster, Runs and Traffic are nil.
 	Runs func(workload rollout.Object) (runs, same bool, err error)
 	// Traffic measures the requests of a workload's serving pods with the metrics of comparisons.
 	Traffic func(rollout.Spec) rollout.AnalysisRun
@@ -37,7 +37,8 @@ type uncommitted struct{ rollout.Tree }
 
 func (uncommitted) Commit() rollout.Commit { return rollout.Commit{} }
 
-// Read reads both configurations. If base's is missing (a new cluster) or invalid, both sides use head's.
+// Read reads both configurations. A base without a configuration (a new cluster) has no apps. If base's configuration
+// is invalid, base uses head's.
 func (s *Sides) Read(base, head rollout.Tree) (err error) {
 	reader := source.NewReader(s.Cluster, nil)
 	if s.After, err = reader.Open(uncommitted{head}, nil); err != nil || s.After.Behind != nil {

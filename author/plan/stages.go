@@ -12,16 +12,16 @@ import (
 var never = time.Unix(1<<40, 0)
 
 // Order sorts plans by stage, delays their times, and adds stages to summaries. Clusters without a stage come first. An
-// app waits for its release and soak in the stage before and, if maxUpdate requires this, in clusters of its own stage.
+// app waits until it has soaked in the previous stage and, if maxUpdate requires this, in clusters of its own stage.
 // Versions that served before do not wait.
 func Order(all []Plan, f *rollout.Fleet) {
 	order := func(p Plan) int { return f.StageOf(p.Cluster) }
 	slices.SortStableFunc(all, func(a, b Plan) int { return cmp.Compare(order(a), order(b)) })
-	before := map[string]time.Time{} // by app: the earliest end of the soak in the stage before
+	before := map[string]time.Time{} // by app: the earliest end of the soak in the previous stage
 	isUnread := func(cluster string) bool {
 		return slices.ContainsFunc(all, func(p Plan) bool { return p.Cluster == cluster && p.Error != nil })
 	}
-	var least time.Time // for all apps; never if a cluster of the stage before has an invalid configuration
+	var least time.Time // for all apps; never if a cluster of the previous stage has an invalid configuration
 	for n, s := range f.Stages {
 		soaked := map[string]time.Time{}
 		for app, at := range changed(all, s.Clusters) {

@@ -12,7 +12,7 @@ import (
 type Workload struct {
 	Workload rollout.Workload `json:"workload"`
 	Kind     string           `json:"kind"`
-	// Strategy is canary, blueGreen or rollingUpdate (without steps). Without Staged, Strategy is the manifest's.
+	// Strategy is canary, blueGreen or rollingUpdate (without steps). If Staged is false, Strategy is the manifest's.
 	Strategy string `json:"strategy"`
 	Staged   bool   `json:"staged"`
 	Replicas int    `json:"replicas"`
@@ -84,8 +84,7 @@ func (in Input) runs(w rollout.Workload) (runs []rollout.AnalysisRun) {
 	return runs
 }
 
-// Detections returns the differences that an app's comparisons detect. It uses no state record. traffic is like
-// Sides.Traffic.
+// Detections returns the differences that an app's comparisons detect. traffic is like Sides.Traffic.
 func Detections(r *rollout.Render, traffic func(rollout.Spec) rollout.AnalysisRun) (all []strategies.Detection) {
 	in := Input{Traffic: traffic, Base: Side{Render: r}}
 	for _, spec := range r.Specs {

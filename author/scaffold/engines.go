@@ -31,7 +31,7 @@ type Given struct {
 	cluster   string     // the name and address of the destination
 	of        sourceRef  // the Flux source object with the folder
 	chart     *elsewhere // an external chart; nil for a folder of the repository
-	files     []string   // value files, relative to the chart; with a leading /, to the root
+	files     []string   // value files, relative to the chart; a leading / means the repository's root
 }
 
 func (g *Given) at(dir string) {
@@ -190,8 +190,8 @@ type postBuild struct {
 	SubstituteFrom []struct{ Kind, Name string } `json:"substituteFrom"`
 }
 
-// variables keeps postBuild's inline values and each ConfigMap with exactly one file for env. It adds other sources to
-// Lost.
+// variables keeps postBuild's inline values and each ConfigMap that exactly one file for env contains. It adds other
+// sources to Lost.
 func (g *Given) variables(configMaps map[string][]string, env string) {
 	if len(g.postBuild.Substitute)+len(g.postBuild.SubstituteFrom) == 0 {
 		return

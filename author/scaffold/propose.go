@@ -181,8 +181,7 @@ func (p *Proposal) built(entryOf map[string]int, plain map[string]Entry) (bad []
 }
 
 func twice(all []*rollout.Render, plain map[string]Entry) (bad []LeftOut) {
-	// An object belongs to one app. Kustomizations come first, so that folders with a kustomization's output are
-	// omitted.
+	// Kustomizations come first, so that folders with a kustomization's output are omitted.
 	isPlain := func(r *rollout.Render) bool {
 		e := plain[r.App.Path]
 		return e.Directory != nil || e.Helm != nil

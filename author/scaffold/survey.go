@@ -19,7 +19,7 @@ import (
 // Survey describes a repository.
 type Survey struct {
 	Kustomizations []Kustomization // sorted by path
-	Plain          []string        // sorted folders with manifests that run pods, without a kustomization
+	Plain          []string        // sorted folders without a kustomization, whose manifests run pods
 	NoObjects      []string        // files without Kubernetes objects, such as package.json
 	Flux           []string        // folders of Flux's Kustomizations
 	ArgoCD         []string        // folders of Argo CD's Applications
@@ -31,7 +31,7 @@ type Survey struct {
 	ConfigMaps map[string][]string // by name: files that contain only this ConfigMap
 
 	brought []brought                // charts in vendor.yaml
-	engines []string                 // folders with Flux's or Argo CD's objects, without a kustomization
+	engines []string                 // folders without a kustomization, with Flux's or Argo CD's objects
 	sources map[sourceRef]fluxSource // with addresses
 }
 
@@ -57,7 +57,7 @@ const (
 
 var skipped = []string{".git", ".gitrollout", ".github", "node_modules", "vendor", "testdata"}
 
-// Look returns the survey of a tree.
+// Look surveys a tree.
 func Look(tree rollout.Tree) (Survey, error) {
 	l := &looker{tree: tree}
 	l.found.ConfigMaps, l.found.sources = map[string][]string{}, map[sourceRef]fluxSource{}

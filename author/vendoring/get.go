@@ -22,7 +22,7 @@ import (
 // Getter fetches sources over HTTP.
 type Getter struct {
 	Client *http.Client // default: http.DefaultClient
-	// Login returns a host's credentials, or "". Get sends these only to the host and its token server.
+	// Login returns a host's credentials, or "". The Getter sends these only to the host and its token server.
 	Login func(host string) (user, password string)
 
 	Silence time.Duration // maximum time without data; default 1m

@@ -236,7 +236,7 @@ func Folders(at string) (dirs []string, err error) {
 	return slices.DeleteFunc(dirs, IsIn), err
 }
 
-// IsIn reports whether the vendor.yaml of a folder above vendors a path.
+// IsIn reports whether vendor.yaml in a parent folder vendors a path.
 func IsIn(name string) bool {
 	name, err := filepath.Abs(name)
 	if err == nil {
@@ -330,7 +330,7 @@ func stage(dir *os.Root, pins []Pin, contents []files) (fresh []int, err error) 
 	}
 	head, _ := dir.ReadFile(rollout.VendorFile)
 	like := struct{ APIVersion string }{rollout.APIVersion}
-	_ = yaml.Unmarshal(head, &like) // the lock gets vendor.yaml's API version, for older programs
+	_ = yaml.Unmarshal(head, &like) // older programs need vendor.yaml's API version in the lock
 	data, err := yaml.Marshal(lockFile{like.APIVersion, lockKind, pins})
 	if err != nil {
 		return nil, err
