@@ -32,7 +32,7 @@ func clientsOf(dialer *net.Dialer) func(insecure bool) *http.Client {
 			MaxIdleConnsPerHost:    4,
 			ForceAttemptHTTP2:      true,
 			MaxResponseHeaderBytes: 64 << 10,
-			// A user may disable verification in the settings of one server.
+			// A server's settings may disable verification.
 			TLSClientConfig: &tls.Config{MinVersion: tls.VersionTLS12, InsecureSkipVerify: insecure},
 		}}
 	}

@@ -9,7 +9,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// Reach restricts the IP addresses of connections after DNS resolution, including connections to proxies.
+// Reach restricts the IP addresses of connections, including connections to proxies. The check follows DNS resolution.
 type Reach struct {
 	Own []netip.Prefix // allowed addresses, even if own contains them
 }

@@ -80,7 +80,7 @@ func (s *Secrets) Scrub(text string) string {
 	return text
 }
 
-// ScrubValue replaces hidden texts by *** in a decoded JSON value.
+// ScrubValue is Scrub for a decoded JSON value.
 func (s *Secrets) ScrubValue(v any) any {
 	switch v := v.(type) {
 	case string:
