@@ -22,7 +22,7 @@ const lastAppliedAnnotation = "kubectl.kubernetes.io/last-applied-configuration"
 
 // tools lists field managers that apply manifests. Managers with the prefix "kubectl-" also count.
 var tools = []string{
-	"kubectl", "before-first-apply", // of writes before the object had managed fields
+	"kubectl", "before-first-apply", // owns fields that are older than managedFields
 	"helm", "helm-controller", "kustomize-controller", "flux", "argocd-controller", "argocd-application-controller",
 }
 
@@ -30,7 +30,8 @@ var tools = []string{
 var races = wait.Backoff{Steps: 8, Duration: 20 * time.Millisecond, Factor: 2, Jitter: 0.1}
 
 // SameTemplate reports whether an apply would keep a workload's pod template and pods. It sends a dry run, because API
-// defaults and admission may change the template. A missing field that a tool applied is also a change.
+// defaults and admission may change the template. If Git lacks a field that a tool applied, the template counts as
+// changed.
 func (c *Client) SameTemplate(ctx context.Context, object rollout.Object) (bool, error) {
 	ref := object.Ref()
 	d, err := c.prepare("", object)
@@ -87,7 +88,7 @@ func (s *server) handOverReplicas(ctx context.Context, d *desired) error {
 // client-go's csaupgrade would also remove fields that Git never had (docs/adr/0031-fields-that-leave-git.md).
 func (s *server) takeOver(ctx context.Context, d *desired, adopts bool) error {
 	l, seen := d.kind.get(d.ref)
-	if seen && !l.shared || !seen && !adopts { // the cache has each object with an app label
+	if seen && !l.shared || !seen && !adopts { // an unseen object has no app label
 		return nil
 	}
 	hash := rollout.Hash(d.annotation(rollout.AnnotationHash))
@@ -129,8 +130,8 @@ func repeated(ctx context.Context, again wait.Backoff, isPassing func(error) boo
 	return err
 }
 
-// ownershipChange returns takeOver's patch, or nil, and the fields that it takes from other managers. The patch fails
-// if its resource version is outdated.
+// ownershipChange returns takeOver's patch (or nil), and the fields that the patch takes from other managers. The patch
+// fails if the object changes meanwhile.
 func ownershipChange(object map[string]any, d *desired, adopts bool) (patch []map[string]any, taken []string) {
 	if own, is := rollout.Find(managedEntries(object), isOwn); is && own["apiVersion"] != object["apiVersion"] {
 		return nil, nil // paths of another API version may mean other fields
@@ -204,7 +205,7 @@ func isShared(object map[string]any, ours map[string]any) bool {
 	})
 }
 
-// isTools reports whether a managed-fields entry is of a tool, and not for a subresource such as status.
+// isTools reports whether a managed-fields entry belongs to a tool, and to no subresource such as status.
 func isTools(entry map[string]any) bool {
 	name, _ := entry["manager"].(string)
 	sub, _ := entry["subresource"].(string)

@@ -322,8 +322,8 @@ func TestServiceSelectorGainsAndLosesThePodHash(t *testing.T) {
 	}
 }
 
-// TestDroppedFieldsOfAnotherManagerAreRemoved removes fields from Git that another manager also owns. This manager is not in the variable
-// tools. One write must remove and report the fields. Fields that were never in Git stay.
+// TestDroppedFieldsOfAnotherManagerAreRemoved removes fields from Git that another manager also owns. The list `tools` in adopt.go lacks
+// this manager. One write must remove and report the fields. Fields that were never in Git stay.
 func TestDroppedFieldsOfAnotherManagerAreRemoved(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -13,9 +13,9 @@ type known struct {
 	digest string
 	print  string // fingerprint of gitrollout's fields after the apply
 
-	repairs  int // since the last 5 min without repairs (peaceful)
+	repairs  int // of the same digest; see peaceful
 	repaired time.Time
-	since    time.Time // first repair of a series; a series of less than 5 repairs ends after 30 s (recent)
+	since    time.Time // first repair of a series; a series below 5 repairs ends after 30 s (recent) without a repair
 	by       string    // writer whose change the last repair undid
 }
 
@@ -25,7 +25,7 @@ const (
 	promptRepairs = 5
 	longestRepair = time.Minute
 	peaceful      = 5 * time.Minute  // after this time without a repair, repairs returns to 0
-	recent        = 30 * time.Second // an HPA changes replicas every 15 s
+	recent        = 30 * time.Second // longer than an HPA's period of 15 s
 	lasting       = 10 * time.Second // minimum length of a series for ErrOverwritten
 )
 
@@ -34,8 +34,8 @@ func (k known) fighting(now time.Time) bool {
 	return k.repairs >= promptRepairs && now.Before(k.repaired.Add(wait))
 }
 
-// overwritten returns an error if another writer repeatedly changes an object. After some time, the error wraps
-// rollout.ErrOverwritten. The error stops no release, because a release depends only on its own pods.
+// overwritten returns an error if another writer repeatedly changes an object. After 10 s (lasting), the error wraps
+// rollout.ErrOverwritten. The error stops no release.
 func (k known) overwritten(ref rollout.Ref, now time.Time) error {
 	e := &Error{Ref: ref, Reason: Overwritten, Fix: "stop that writer, or take the fields that it sets out of Git",
 		Msg: "is changed by " + k.by + " again and again"}
@@ -80,7 +80,7 @@ func (m *appliedCache) note(d *desired, l *live, by string, now time.Time) {
 }
 
 func (m *appliedCache) doubt(d *desired) {
-	// The API server may have stored the object although the request failed.
+	// The API server may have stored the object. Without a digest, the next Apply writes it again.
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.known[d.ref] = known{app: d.app()}

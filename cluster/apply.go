@@ -24,7 +24,8 @@ type Result struct {
 
 // Apply writes the changed objects in order with forced server-side applies. Apply stops at the first refused object
 // with an *Error, because later objects may depend on the object. If another writer repeatedly changes an object, Apply
-// repairs the object more slowly, and then returns rollout.ErrOverwritten. Even with an error, the Result is valid.
+// repairs the object more slowly, and after 10 s returns rollout.ErrOverwritten. Even with an error, the Result is
+// valid.
 func (c *Client) Apply(ctx context.Context, app string, objects []rollout.Object) (result Result, err error) {
 	todo, err := c.toApply(ctx, app, objects, &result)
 	if err != nil {
@@ -96,8 +97,8 @@ func (c *Client) toApply(
 	return todo, nil
 }
 
-// contested returns an error if another app's newest commit has the object. If both apps have equal content and
-// gitrollout never deletes the kind, such as a Namespace, contested returns shared.
+// contested returns an error if the object is also in another app's newest commit. If both apps have the same
+// Namespace, volume or CRD with equal content, it returns shared instead.
 func (c *Client) contested(app string, d *desired) (shared bool, err error) {
 	l, exists := d.kind.get(d.ref)
 	if !exists || l.app == "" || l.app == app || c.opts.Wants == nil {
@@ -179,7 +180,7 @@ func (c *Client) applyOne(ctx context.Context, d *desired) (err error) {
 	return nil
 }
 
-// inFields returns the fields of d that a manager owns, such as " in spec.replicas", or "".
+// inFields returns the fields of d that writer owns, such as " in spec.replicas", or "".
 func (s *server) inFields(ctx context.Context, d *desired, writer string) string {
 	u, err := s.get(ctx, d.kind, d.ref)
 	if err != nil {
@@ -197,7 +198,7 @@ func (s *server) inFields(ctx context.Context, d *desired, writer string) string
 	return " in " + rollout.Cut(strings.Join(paths(fields, ""), ", "), 120)
 }
 
-// write applies an object and returns the stored object. If a CreateOnly object exists, it sends only labels and
+// write applies an object and returns the stored object. If a CreateOnly object exists, write sends only labels and
 // annotations.
 func (s *server) write(ctx context.Context, d *desired) (*unstructured.Unstructured, error) {
 	if d.once {
@@ -215,8 +216,8 @@ func (s *server) write(ctx context.Context, d *desired) (*unstructured.Unstructu
 	return s.patch(ctx, patch{kind: d.kind, ref: d.ref, body: d.body(), force: true})
 }
 
-// makeOnce creates a CreateOnly Secret without Force, because another writer may be faster. If the Secret exists,
-// makeOnce writes only labels and annotations, because a database may already use the Secret's content.
+// makeOnce creates a CreateOnly Secret without Force, so that it overwrites no other writer's Secret. If the Secret
+// exists, makeOnce writes only labels and annotations, because a database may already use the Secret's content.
 func (s *server) makeOnce(ctx context.Context, d *desired) (*unstructured.Unstructured, error) {
 	switch _, err := s.get(ctx, d.kind, d.ref); {
 	case apierrors.IsNotFound(err):

@@ -29,7 +29,7 @@ import (
 // requestTimeout limits requests, except for logs and caches. The API server's limit is 60 s.
 const requestTimeout = 30 * time.Second
 
-// syncWithin limits how long Start waits for each first list. An API server that starts refuses some requests.
+// syncWithin limits how long Start waits for each first list. A starting API server refuses some requests.
 const syncWithin = time.Minute
 
 const manager = "gitrollout"
@@ -44,7 +44,7 @@ type Options struct {
 	Wants func(app string, ref rollout.Ref) (rollout.Object, error)
 	// Namespaces limits watches and writes. If empty, they cover the whole cluster.
 	Namespaces []string
-	// UID is the result of an earlier Client.UID, or "". If set, Client.UID returns the uid of the same namespace.
+	// UID is an earlier result of Client.UID, or "". If set, Client.UID returns the uid of the same namespace.
 	UID string
 	// MayHave returns an error if an app may not have a cluster-scoped kind. If MayHave is nil, all kinds are allowed.
 	MayHave func(app, kind string) *rollout.InvalidError
@@ -66,7 +66,7 @@ type Client struct {
 	seesNodes sync.Once
 
 	mu       sync.Mutex
-	routes   map[rollout.Ref]string // app of the last Observe, by route
+	routes   map[rollout.Ref]string // by route: the app that last observed it
 	troubles troubles
 }
 
@@ -187,7 +187,7 @@ type typed struct {
 	leases    *leasesclient.CoordinationV1Client
 }
 
-// newTyped uses protobuf, because it halves the CPU time for decoding pods.
+// newTyped uses protobuf, which halves the CPU time for decoding pods.
 func newTyped(config *rest.Config, shared *http.Client) (t typed, err error) {
 	config = rest.CopyConfig(config)
 	config.ContentType = "application/vnd.kubernetes.protobuf"

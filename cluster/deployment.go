@@ -86,7 +86,7 @@ func currentOf(w *workload, synced bool, sets []*revision) *revision {
 	case equal != nil:
 		return equal
 	case synced:
-		// The templates may differ only in defaults of the API server.
+		// The templates probably differ only in API defaults.
 		return numbered
 	}
 	return nil

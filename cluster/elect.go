@@ -120,8 +120,8 @@ var errLeaseLost = errors.New("the Lease is lost: another replica continues")
 // leaseKey is the context key of a func() bool, which reports whether this process holds the Lease.
 type leaseKey struct{}
 
-// fenced sends changes only while this process holds the context's Lease. After a suspension, a process may continue
-// before client-go notices the loss.
+// fenced sends changes only while this process holds the context's Lease. A suspended process may resume before
+// client-go notices that the Lease is lost.
 type fenced struct{ next http.RoundTripper }
 
 func (t fenced) RoundTrip(r *http.Request) (*http.Response, error) {

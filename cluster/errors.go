@@ -142,7 +142,7 @@ func serverMessage(err error) string {
 	if s.Reason != metav1.StatusReasonInvalid || s.Details == nil || len(s.Details.Causes) == 0 {
 		return rollout.OneLine(s.Message)
 	}
-	// The API server sends the causes in random order. It may repeat a long cause.
+	// The API server sends the causes in random order, but equal refusals need equal texts.
 	first := slices.MinFunc(s.Details.Causes, func(a, b metav1.StatusCause) int {
 		return cmp.Or(cmp.Compare(a.Field, b.Field), cmp.Compare(a.Message, b.Message))
 	})

@@ -114,7 +114,7 @@ func areApart(element string, a, b map[string]any) bool {
 }
 
 // difference returns the fields of a that are not in b. If only "." is left, it returns nil. A list element that is a
-// leaf in one tree counts as equal.
+// leaf in either tree counts as equal.
 func difference(a, b map[string]any) map[string]any {
 	out := map[string]any{}
 	for element := range a {
@@ -224,8 +224,7 @@ func values(fields map[string]any, value any) any {
 }
 
 // holds reports whether gitrollout owns exactly the fields of a desired object. If the digest labels are also equal, an
-// apply would change nothing. Values need no check, because gitrollout loses a field when another manager changes the
-// value.
+// apply would change nothing. Values need no check, because gitrollout loses a field that another manager changes.
 func holds(owned map[string]any, desired map[string]any) bool {
 	want := without(desired, "apiVersion", "kind", "status")
 	if metadata, is := want["metadata"].(map[string]any); is {

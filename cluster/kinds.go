@@ -162,7 +162,7 @@ func (w *kinds) run(k *kind) {
 	}
 }
 
-// noteGone ends a kind's watch after its CRD was deleted, because this deletes all objects.
+// noteGone ends a kind's watch after its CRD was deleted. The kind's objects are deleted too.
 func (w *kinds) noteGone(k *kind, err error) {
 	if !apierrors.IsNotFound(err) || !k.live.inSync() {
 		return // the caller that waits for the first list reports the error

@@ -29,7 +29,7 @@ type live struct {
 	finalizers   string
 	applied      string        // LabelApplied
 	print        string        // of gitrollout's fields, or ""
-	shared       bool          // another manager owns gitrollout's fields, or a tool has applied the object
+	shared       bool          // another manager also owns gitrollout's fields, or a tool has applied the object
 	writer       string        // last writer other than gitrollout
 	ownsReplicas bool          // gitrollout owns spec.replicas
 	replicas     int64         // -1 if not a number
@@ -138,7 +138,7 @@ func deleting(finalizers string) string {
 
 type troubles map[string]map[rollout.Ref]rollout.Trouble
 
-// note ignores objects of other clusters' apps, which may have equal names.
+// note ignores objects of other clusters, because their apps may have equal names.
 func (t troubles) note(was, is *live, cluster string) {
 	if was != nil && was.health != "" {
 		if delete(t[was.app], was.ref); len(t[was.app]) == 0 {

@@ -211,8 +211,8 @@ func ownedBy(u *unstructured.Unstructured, group, kind string) string {
 	return owner.Name
 }
 
-// refuseForeign returns an error if an object to generate exists outside the app, because the end of the release would
-// delete the object.
+// refuseForeign returns an error if an object outside the app has a generated object's name. The end of the release
+// would delete this object.
 func (s *server) refuseForeign(ctx context.Context, d *desired) error {
 	by, app := d.annotation(rollout.AnnotationGenerated), d.app()
 	if by == "" || d.kind == nil {

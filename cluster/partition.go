@@ -20,7 +20,7 @@ func (c *Client) Know(kinds []rollout.Partitioned) {
 	for _, p := range kinds {
 		t, isNew := c.workloads.know(p)
 		if k := c.kinds.known(t.gvk); isNew && k != nil {
-			c.kinds.forget(k) // the watch selects only objects with an app label
+			c.kinds.forget(k) // the old watch selects only objects with an app label
 		}
 		ctx, cancel := context.WithTimeout(root, listTimeout)
 		objects, err := c.kinds.of(ctx, t.gvk)

@@ -32,7 +32,7 @@ type LogSource struct {
 
 	Run   string // id of the current or last run, or ""
 	Waits string // why there is no run
-	Over  bool   // the run has ended, or there is none
+	Over  bool   // the container is not running
 	Last  bool   // no other run follows
 }
 

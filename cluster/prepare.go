@@ -20,8 +20,8 @@ type desired struct {
 	kind   *kind  // nil if the same Apply creates the CRD
 }
 
-// prepare adds gitrollout's labels and annotations. Pod templates stay unchanged, because a change is a release.
-// Selectors stay unchanged, because they are immutable.
+// prepare adds gitrollout's labels and annotations. Pod templates and selectors stay unchanged: a changed template
+// would start a release, and selectors are immutable.
 func (c *Client) prepare(app string, o rollout.Object) (*desired, error) {
 	d := &desired{ref: o.Ref(), gvk: kindOfObject(o), object: maps.Clone(map[string]any(o)), once: o.CreateOnly()}
 	if d.gvk.Version == "" || d.gvk.Kind == "" || d.ref.Name == "" {
@@ -49,7 +49,7 @@ func (c *Client) prepare(app string, o rollout.Object) (*desired, error) {
 	return d, nil
 }
 
-// body encodes the object at each call, because most objects need no apply.
+// body encodes late, because most objects need no apply.
 func (d *desired) body() []byte {
 	raw, _ := json.Marshal(d.object)
 	return raw

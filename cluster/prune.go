@@ -12,9 +12,9 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// Prune deletes objects that an app no longer has, in pruneRank's order. gone has the deleted, missing and other apps'
-// candidates. kept says why the others stay. Prune continues after a refused deletion or an unreadable kind, but not
-// after other errors.
+// Prune deletes objects that an app no longer has, in pruneRank's order. gone lists the candidates that are deleted,
+// missing or in another app. kept says why others stay. Prune continues after a refused deletion or an unreadable kind,
+// but not after other errors.
 func (c *Client) Prune(
 	ctx context.Context, app string, candidates []rollout.Ref,
 ) (gone []rollout.Ref, kept []string, err error) {
@@ -46,7 +46,7 @@ func (c *Client) Prune(
 			}
 			c.applied.forget(ref)
 		}
-		if l.terminating || l.finalizers != "" { // the object is gone only in a later call
+		if l.terminating || l.finalizers != "" { // a later call adds it to gone
 			kept = append(kept, ref.Title()+" "+deleting(l.finalizers))
 		} else {
 			gone = append(gone, ref)

@@ -14,7 +14,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// revision has a pod template, such as a ReplicaSet.
+// revision is a ReplicaSet or ControllerRevision.
 type revision struct {
 	stamp
 	kind      string // such as ReplicaSet

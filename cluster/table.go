@@ -26,7 +26,7 @@ type stamp struct {
 
 func (s *stamp) at() *stamp { return s }
 
-// stampOf has the uid of the owner, because names are reused and labels do not prove ownership.
+// stampOf stores the owner's uid, because names are reused and labels do not prove ownership.
 func stampOf(m *metav1.ObjectMeta) stamp {
 	owner := types.UID("")
 	if ref := metav1.GetControllerOfNoCopy(m); ref != nil {

@@ -21,7 +21,7 @@ type workloadKind struct {
 	described    rollout.Partitioned                     // description of a kind that is not built in
 	read         func(rollout.Object) (*workload, error) // does not read gitrollout's annotations and labels
 	readRevision func(obj any) (*revision, error)
-	// watchRevisions starts the watch of revisions. It is nil if the previous kind watches the same revisions.
+	// watchRevisions starts the watch of revisions. It is nil if the previous kind in workloadKinds watches them.
 	watchRevisions func(*background, typed, *table[*revision])
 	// current returns the current template's revision, or nil. synced means that the controller has seen the spec.
 	// revisions are sorted, newest first.
@@ -93,7 +93,7 @@ type workloads struct {
 	tell  func(app string)
 
 	mu     sync.Mutex
-	owners map[rollout.Workload]string // apps of the workloads in Git that have no app label yet
+	owners map[rollout.Workload]string // apps of workloads in Git whose live objects may lack an app label
 	more   []*workloadTable
 }
 
