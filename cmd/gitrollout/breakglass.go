@@ -112,7 +112,7 @@ func (g *breakGlass) connect(ctx context.Context) (w *console.Session, err error
 	}
 	const origin = "refs/remotes/origin/"
 	if _, err := program.Says(ctx, "-C", in, "rev-parse", "--verify", "--quiet", origin+o.branch); err == nil {
-		o.refs = origin // only in a mirror, branches are in refs/heads
+		o.refs = origin // a mirror has the server's branches in refs/heads
 	}
 	if w, err = openWorld(ctx, o, g.streams); err == nil {
 		err = connect(ctx, w, func(string) {}, g.streams)

@@ -14,8 +14,8 @@ import (
 
 const connectTimeout = 15 * time.Second
 
-// connect sets a session's client. Until ctx ends, the client calls changed for apps whose objects change. connect
-// fails if the cluster is unreachable or has another uid.
+// connect sets a session's client. Until ctx ends, the client calls `changed` for each app whose objects change.
+// connect fails if the cluster is unreachable or has another uid.
 func connect(ctx context.Context, w *console.Session, changed func(app string), s streams) (err error) {
 	w.Client, err = watchCluster(ctx, optionsOf(w, s.target, changed), s)
 	return err

@@ -99,7 +99,7 @@ func TestSlowAppHoldsUpNobody(t *testing.T) {
 	}
 }
 
-// TestPushesAreKeptApart checks that gitrollout pushes the records of two transitions with at least the push interval between them.
+// TestPushesAreKeptApart checks that at least the push interval passes between the pushes of two transitions.
 func TestPushesAreKeptApart(t *testing.T) {
 	w := newLoopWorld(t, version("v1", halfThenGate))
 	// Only the second transition waits for the push interval.

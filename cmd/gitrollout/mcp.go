@@ -25,7 +25,7 @@ import (
 	"gitrollout.dev/gitrollout/views/terminal"
 )
 
-// maxAnswer limits a call's bytes of text and bytes of JSON, because models read both. answerWithin limits a call's
+// maxAnswer limits the bytes of a call's text and of its JSON, because models read both. answerWithin limits a call's
 // time. While maxCalls calls run, further calls wait.
 const (
 	maxAnswer    = 100_000

@@ -50,7 +50,8 @@ func (c *planCommand) open(ctx context.Context) (*planSides, error) {
 	return s, c.openBase(ctx, s)
 }
 
-// openBase opens the commit at which head left the base branch. If the clone lacks the commit, it reads the server.
+// openBase opens the commit at which head left the base branch. If the clone lacks the branch, it opens the branch's
+// newest commit on the server.
 func (c *planCommand) openBase(ctx context.Context, s *planSides) error {
 	name := cmp.Or(c.base, c.source.branch)
 	for _, candidate := range []string{"refs/remotes/origin/" + name, name} {

@@ -210,7 +210,7 @@ func (c *statusCommand) look(ctx context.Context, w *console.Session, f *followe
 	return err
 }
 
-// For several apps, the exit code is the first code in worst that an app has.
+// For several apps, the exit code is the first code in `worst` that an app has.
 var (
 	endings = map[status.Ending]exitCode{status.NotYet: exitNotYet, status.Reached: exitOK,
 		status.Missed: exitDegraded, status.Stuck: exitHeld}
