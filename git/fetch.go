@@ -148,7 +148,7 @@ func (r *Repo) update(ctx context.Context, s *wire.Session, found rollout.Heads,
 }
 
 // bring downloads commits in up to three attempts. The first requests all commits since the known heads, if each branch
-// has a known head (ahead). After a revert, its pack may lack files. The second requests only the new heads (80 ms of
+// has a known head (ahead). After a revert, this pack may lack files. The second requests only the new heads (80 ms of
 // the server's CPU at 5,000 folders). The third requests them without naming known heads.
 func (r *Repo) bring(
 	ctx context.Context, s *wire.Session, wants []plumbing.Hash, ahead bool, also ...string,

@@ -19,8 +19,8 @@ type followed struct {
 }
 
 // judge checks the signature of heads.Main. If the signature is refused, judge sets heads.Refused, and sets Main to the
-// last accepted head. If no head was accepted since the start, Main is the newest signed ancestor, and only the
-// ancestor's configuration is used.
+// last accepted head. If no head was accepted since the start, Main is the newest signed ancestor, of which only the
+// configuration is used.
 func (f *followed) judge(ctx context.Context, r *Repo, heads *rollout.Heads) error {
 	keys := r.opts.Keys
 	if keys == nil {
@@ -66,7 +66,7 @@ func (f *followed) judgeAnew(ctx context.Context, r *Repo, head string) error {
 	return nil
 }
 
-// followStateBranch reads the state branch and its repository from a commit's configuration. A missing or invalid
+// followStateBranch reads the state branch's name and repository from a commit's configuration. A missing or invalid
 // configuration is reported elsewhere.
 func (r *Repo) followStateBranch(ctx context.Context, commit string) (moved bool, err error) {
 	if r.opts.Cluster == "" || r.opts.StateBranch != "" || commit == r.followed.configured {

@@ -10,8 +10,8 @@ import (
 	"gitrollout.dev/gitrollout/git/wire"
 )
 
-// KeyFiles has the paths of files with accepted keys. All are allowed_signers files, except Keyring. Without paths for
-// a kind of commit, its signatures are not checked.
+// KeyFiles has the paths of files with accepted keys. All are allowed_signers files, except Keyring. If a kind of
+// commit has no path, such commits are not verified.
 type KeyFiles struct {
 	Commits   string // accepted signers of commits on the users' branch
 	Keyring   string // OpenPGP keys for the same commits; a key in either file suffices
@@ -30,7 +30,7 @@ type Keys struct {
 // Accepted has the keys of KeyFiles.
 type Accepted struct{ Commits, Promoters, State, Fleet sign.Policy }
 
-// OpenKeys reads the files, because an error must prevent the start. Without paths, it returns nil.
+// OpenKeys reads the files, so that an error prevents gitrollout's start. Without paths, it returns nil.
 func OpenKeys(files KeyFiles) (*Keys, error) {
 	if files == (KeyFiles{}) {
 		return nil, nil
@@ -39,7 +39,7 @@ func OpenKeys(files KeyFiles) (*Keys, error) {
 	return k, k.Read()
 }
 
-// Read parses changed files. After an error, the previous keys stay in use.
+// Read parses all files if one has changed. After an error, the previous keys stay in use.
 func (k *Keys) Read() error {
 	files := []wire.File{
 		{Purpose: "--verify-commits", Name: k.files.Commits}, {Purpose: "--verify-keyring", Name: k.files.Keyring},
@@ -84,7 +84,7 @@ func (k *Keys) Accepted() Accepted {
 	return a
 }
 
-// Signer signs with the key in a file. It reads the file for each commit, and parses it after a change.
+// Signer signs with the key in a file. It reads the file for each commit, but parses only a changed file.
 type Signer struct {
 	File       string
 	Passphrase string

@@ -36,7 +36,7 @@ func (r *Repo) Merge(ctx context.Context, commit, onto string) (rollout.Merge, e
 	return m, err
 }
 
-// pick sets Clean if all changes are of files, and target has the same entry as base at each changed path.
+// pick sets Clean if each change writes a file or deletes a path, and base and target are equal at this path.
 func pick(base, s, target *Snapshot) (rollout.Merge, error) {
 	changes, err := Changes(base, s, "")
 	m := rollout.Merge{Edits: map[string][]byte{}, Clean: err == nil}
@@ -88,7 +88,7 @@ func (r *Repo) Outside(ctx context.Context, commit string, of []string) (outside
 		sought[plumbing.NewHash(c)] = true
 	}
 	whole := r.lineage(st, id, sought)
-	for _, d := range []wire.Depth{1000, 30_000, wire.Full} { // 200 bytes for each commit without files
+	for _, d := range []wire.Depth{1000, 30_000, wire.Full} { // a commit without its files takes 200 bytes
 		if whole || len(sought) == 0 {
 			break
 		}

@@ -32,7 +32,7 @@ type mirror struct {
 	pushed    map[string]pushed // by branch; the last lookup may not show these pushes
 	uses      int
 	recent    map[plumbing.Hash]int             // by commit: the value of uses at the last read
-	gone      map[plumbing.Hash]string          // by missing commit: heads.Main when the server lacked it
+	gone      map[plumbing.Hash]string          // by missing commit: heads.Main at the time of the request
 	parents   map[plumbing.Hash][]plumbing.Hash // by commit; see noteParents
 }
 
@@ -158,7 +158,7 @@ type pushed struct {
 	id     string
 }
 
-// overtaken sets the heads of branches whose last push has a number above before. The caller holds mu.
+// overtaken sets the heads of branches whose last push has a number greater than `before`. The caller holds mu.
 func (m *mirror) overtaken(found rollout.Heads, before int) rollout.Heads {
 	for name, p := range m.pushed {
 		if p.number > before {

@@ -18,8 +18,8 @@ import (
 
 // Push makes a commit for each update, and moves all branches atomically on servers that support this (git, GitHub,
 // GitLab, Gitea). Other servers get the updates in turn, until an update fails. If the state branch is in another
-// repository, Push is not atomic. Push returns the new heads. It skips an update if no file changes, or if the branch
-// is already at the update's commit.
+// repository, Push is not atomic. Push returns the new heads. It skips an update that changes no file, or whose commit
+// is already the branch's head.
 //
 // Errors: ErrConflict if a branch was not at Old; an atomic push has then written nothing. ErrRejected if a hook or
 // branch protection refuses the push. ErrUnreachable if the outcome is unknown until the next Fetch. A repeated Push
@@ -29,7 +29,7 @@ func (r *Repo) Push(ctx context.Context, updates []rollout.Update) (map[string]s
 	if i < 0 {
 		return pushTo(ctx, r, updates)
 	}
-	// The state branch is pushed last, because a proposal without its transition does no harm.
+	// The state branch is pushed last. If its push fails, the pushed proposals do no harm.
 	proposed, err := pushTo(ctx, r, slices.Delete(slices.Clone(updates), i, i+1))
 	if err != nil {
 		return nil, err
@@ -190,7 +190,7 @@ func (r *Repo) send(ctx context.Context, commands []wire.Command, made *store) e
 
 // resolve returns why a push failed, or nil if all refs are at New. It looks up the refs, because git's "failed to
 // update ref" can mean another push, a lock or a full disk. If two pushes in a row find a ref locked but still at Old,
-// the error is ErrRejected. The lock is stale, or another branch's name blocks the ref.
+// the error is ErrRejected. The cause is a stale lock, or another branch's name that blocks the ref.
 func (r *Repo) resolve(ctx context.Context, commands []wire.Command, made *store, cause error) error {
 	err := wire.Classify(cause)
 	if errors.Is(err, ErrAuth) || ctx.Err() != nil {

@@ -26,7 +26,7 @@ type store struct {
 	under   *store // has objects that this store lacks; may be nil
 }
 
-// stored is an object. It is immutable, so stores may share it.
+// stored is an immutable object, so stores may share it.
 type stored struct {
 	kind plumbing.ObjectType
 	id   plumbing.Hash
@@ -54,7 +54,7 @@ func (s *store) Omit(id plumbing.Hash) {
 }
 
 // forgive clears lost, unless the argument is true. While lost is set, each missing file counts as too large. After a
-// request with haves, lost must be cleared, because the server omits known files, too.
+// request with haves, lost must be cleared, because the server also omits files that the client has.
 func (s *store) forgive(is bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

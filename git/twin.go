@@ -91,9 +91,9 @@ func lookUpState(ctx context.Context, r *Repo, found *rollout.Heads) error {
 	return nil
 }
 
-// Branches looks up the branches in known with one request, and downloads moved heads with another. It returns the
-// heads of existing branches; r.Held has the commits. url is as in At. known has each branch's head of the last call,
-// or "". Errors: ErrNotFound (repository), ErrAuth, ErrUnreachable.
+// Branches looks up the branches in `known` with one request, and downloads moved heads with another. It returns the
+// heads of existing branches; r.Held returns their commits. `url` is as in At. `known` has each branch's head from the
+// last call, or "". Errors: ErrNotFound (repository), ErrAuth, ErrUnreachable.
 func Branches(ctx context.Context, r *Repo, url string, known map[string]string) (heads map[string]string, err error) {
 	if r, err = At(r, url); err != nil {
 		return nil, err

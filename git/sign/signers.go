@@ -12,7 +12,7 @@ import (
 	"golang.org/x/crypto/ssh"
 )
 
-// In this namespace, git signs commits. ssh-keygen signs files in others, which are refused.
+// git signs commits in this namespace. Signatures in other namespaces, such as "file", are refused.
 const namespace = "git"
 
 // Signers is a list of SSH keys in the format allowed_signers (see ssh-keygen(1)), one per line:

@@ -80,8 +80,8 @@ func saysMoved(reason string) bool {
 	return !strings.Contains(reason, "hook declined") && containsAny(reason, movedTexts...)
 }
 
-// saysRace reports whether another push may have locked the ref. Non-fast-forward does not count, because protected
-// branches answer so to forced pushes.
+// saysRace reports whether another push may have locked the ref. Non-fast-forward does not count, because servers send
+// it for forced pushes to protected branches.
 func saysRace(reason string) bool {
 	return saysMoved(reason) && !containsAny(strings.ToLower(reason), "non-fast-forward", "fetch first")
 }

@@ -68,7 +68,7 @@ type Session struct {
 	*advertisement
 	stats  *counters
 	bounds bounds
-	// exchange sends a request. Only smart HTTP and version 2 allow several calls.
+	// exchange sends a request. Several calls need smart HTTP or version 2.
 	exchange func(ctx context.Context, request []byte) (io.ReadCloser, error)
 	Close    func()
 	Stale    func()

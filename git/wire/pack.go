@@ -12,8 +12,8 @@ import (
 
 // These limits are in uncompressed bytes, because a pack can expand a thousandfold.
 const (
-	maxBlob   = 16 << 20  // maximum of a file; apps need no larger files
-	largeBlob = 1 << 20   // files above this size count as large
+	maxBlob   = 16 << 20 // maximum of a file; apps need no larger files
+	largeBlob = 1 << 20
 	maxLarge  = 128 << 20 // maximum sum of the kept large files of one pack
 	maxOther  = 64 << 20  // maximum of a tree or commit; above, the pack fails
 	maxBases  = 32 << 20  // maximum sum of omitted files that stay in memory as bases of later deltas

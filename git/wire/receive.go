@@ -23,7 +23,7 @@ type Command struct {
 
 // Refused is the error of a refused push.
 type Refused struct {
-	Reasons []string // the reasons, without refs that failed only because another ref failed
+	Reasons []string // without refs that failed only because another ref failed
 	Remarks string   // output of hooks
 	Moved   bool     // a ref was not at its command's Old
 	Race    bool     // another push may have locked a ref

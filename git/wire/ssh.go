@@ -26,7 +26,7 @@ type sshDialer struct {
 	signer Parsed[ssh.Signer]
 }
 
-// newSSHDialer reads the files, because a missing file must prevent the start.
+// newSSHDialer reads the files, so that a missing file prevents gitrollout's start.
 func newSSHDialer(remote Remote, auth Auth) (*sshDialer, error) {
 	d := &sshDialer{remote: remote, addr: remote.hostPort("22"), known: auth.KnownHosts, auth: auth}
 	d.remote.user = cmp.Or(remote.user, "git")
@@ -153,7 +153,7 @@ func (d *sshDialer) handshake(conn net.Conn, methods []ssh.AuthMethod, check ssh
 }
 
 // hostKeyAlgorithms returns the algorithms of the host's known keys. With other algorithms, the server might send an
-// unknown key, which looks like an attack (go-git issues 411, 619, 1341, 1551).
+// unknown key, which looks like an attack.
 func (d *sshDialer) hostKeyAlgorithms(check ssh.HostKeyCallback) (algorithms []string) {
 	nobody, _ := ssh.NewPublicKey(ed25519.PublicKey(make([]byte, ed25519.PublicKeySize)))
 	var want *knownhosts.KeyError

@@ -13,7 +13,7 @@ import (
 // TLS configures https. Each request reads the files again, because mounted Secrets may change.
 type TLS struct {
 	CAFile            string // PEM certificates of additional authorities
-	CertFile, KeyFile string // PEM files of a client; CertFile may have both
+	CertFile, KeyFile string // PEM files of a client; CertFile may contain the key
 	Proxy             string // http, https or socks5 URL; default: HTTPS_PROXY, HTTP_PROXY and NO_PROXY
 }
 

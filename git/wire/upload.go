@@ -18,7 +18,7 @@ type Refs struct {
 	Head string            // full name of HEAD's branch, or ""
 }
 
-// LookUp returns the refs with the prefixes.
+// LookUp returns the refs whose names begin with a prefix.
 func (s *Session) LookUp(ctx context.Context, prefixes []string) (Refs, error) {
 	s.stats.lookups.Add(1)
 	found := Refs{IDs: map[string]string{}, Head: s.caps["symref-HEAD"]}
@@ -77,8 +77,8 @@ func (s *Session) header(req *pktWriter) {
 	req.delim()
 }
 
-// Question requests the commits Wants with files, and Depth commits of history. The server omits objects of Haves. If
-// Depth is set, the server assumes that the client lacks the ancestors of Haves.
+// Question requests the commits in Wants with their files, and Depth commits of history. The server omits objects of
+// Haves. If Depth is set, the server assumes that the client lacks the ancestors of Haves.
 type Question struct {
 	Wants, Haves []plumbing.Hash
 	Depth        Depth
@@ -161,8 +161,8 @@ func (s *Session) fetchRequest(q Question) []byte {
 	return req.buf
 }
 
-// filter excludes trees (Bare) or files over maxBlob (Shallow). Other questions get no filter, because a missing file
-// could be known or too large.
+// filter excludes trees (Bare) or files over maxBlob (Shallow). Other questions get no filter, because the client could
+// not tell too large files from known files.
 func (s *Session) filter(q Question) string {
 	switch {
 	case !slices.Contains(strings.Fields(s.caps["fetch"]), "filter"):
