@@ -166,8 +166,8 @@ func (g *gitLabProject) statuses(ctx context.Context, commit string) (map[string
 	return found, err
 }
 
-// setStatus implements marker. Older versions return an error if only the description changes. setStatus ignores this
-// error.
+// setStatus implements marker. Older GitLab versions return an error if only the description changes. setStatus ignores
+// this error.
 func (g *gitLabProject) setStatus(ctx context.Context, commit, name string, s status) error {
 	err := g.call(ctx, http.MethodPost, g.path+"/statuses/"+commit,
 		map[string]any{"state": gitLabStates[s.state], "name": name, "description": s.description, "ref": g.base}, nil)

@@ -53,8 +53,8 @@ type comment struct {
 	Body string `json:"body"`
 }
 
-// Comment replaces the newest comment that begins with mark, or adds a comment. If the forge refuses, because another
-// user wrote the comment, Comment tries the next.
+// Comment replaces the newest comment that begins with mark, or adds a comment. If the forge refuses because another
+// user wrote the comment, Comment tries the next older comment.
 func Comment(ctx context.Context, o Options, config rollout.Forge, number int, mark, body string) error {
 	t, a, err := o.reach(config)
 	if err != nil {

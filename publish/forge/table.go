@@ -15,7 +15,7 @@ var forges = table{gitHub, gitLab, gitea}
 
 type kind struct {
 	name     rollout.ForgeType
-	isAt     func(host string) bool      // reports whether the forge has this public host (without a port)
+	isAt     func(host string) bool      // reports whether this public host (without a port) is the forge's
 	api      func(address string) string // returns the API's address for the address in browsers
 	spacing  time.Duration
 	groups   bool // allows nested groups of repositories

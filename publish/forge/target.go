@@ -29,7 +29,7 @@ func remoteOf(remote string) (scheme, host, path string) {
 	}
 	if scheme != "http" && scheme != "https" {
 		if name, _, err := net.SplitHostPort(host); err == nil {
-			host = name // omits the port, because it is for SSH
+			host = name // without the SSH port
 		}
 		// These hosts serve SSH on port 443 for the main host.
 		switch host {

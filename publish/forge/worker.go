@@ -45,7 +45,7 @@ type Worker struct {
 	order   []string             // of jobs, oldest first
 	exists  map[string]bool      // by branch of a proposal
 	newest  map[string]string    // newest commit, by branch of a proposal
-	removed map[string]time.Time // by branch: this process's last removal
+	removed map[string]time.Time // by branch: time of this process's last removal
 	busy    bool
 	wake    chan struct{}
 	idle    *sync.Cond
@@ -172,7 +172,8 @@ func (w *Worker) Run(ctx context.Context) {
 	}
 }
 
-// next returns the oldest due order, and sets busy. If no order is due, it returns the time until one is.
+// next returns the oldest due order, and sets busy. If no order is due, it returns the time until the next order is
+// due.
 func (w *Worker) next() (key string, j *job, wait time.Duration) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -76,7 +76,7 @@ func (c *appCollector) Collect(out chan<- prometheus.Metric) {
 	}
 }
 
-// Tell counts the changes in a report. For an app's first report, Tell compares with Before.
+// Tell counts the changes in a report. In an app's first report, Tell compares the state with Before.
 func (m *Metrics) Tell(r report.Report) {
 	for _, a := range r.Apps {
 		m.look(a)

@@ -169,7 +169,7 @@ var familiesText []byte
 type family struct {
 	Name, Help string
 	Labels     []string
-	Buckets    string // of a histogram: a key of bounds
+	Buckets    string // for a histogram: key in the map bounds
 }
 
 var bounds = map[string][]float64{

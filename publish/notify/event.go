@@ -245,8 +245,8 @@ func analysisKinds(is map[rollout.EventKind]bool, before, after rollout.State) {
 
 const unhealthy = "unhealthy"
 
-// troubles returns the ids of at most three problems. The release's problem is first. It keeps its id from the stall
-// until users revert the release in Git.
+// troubles returns the ids of at most three problems. The release's problem is first. This problem keeps one id while
+// the release is stalled, rolled back and rejected.
 func troubles(prefix string, s rollout.State) (all []string) {
 	switch {
 	case s.Phase == rollout.Degraded && len(s.Rejected) > 0:

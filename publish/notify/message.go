@@ -63,7 +63,7 @@ func MessageFor(r rollout.Receiver, profile Profile, e rollout.Event) (m Message
 	return m, true, err
 }
 
-// bounded limits a template's output, which could use all memory.
+// bounded limits a template's output, which could otherwise use all memory.
 type bounded struct{ b *strings.Builder }
 
 func (w *bounded) Write(p []byte) (int, error) {

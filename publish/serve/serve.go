@@ -70,7 +70,7 @@ func (o Options) server() *http.Server {
 
 // ownNames checks a request's host. It prevents DNS rebinding, in which another site's name resolves to this machine. A
 // loopback address accepts local names and the public URL's host. Any other address also accepts IP addresses, names
-// without a dot and names of Services or, without a public URL, any name.
+// without a dot and names of Services. Without a public URL, such an address accepts any name.
 func ownNames(address, public string) func(host string) bool {
 	host := hostOf(address)
 	own := []string{"localhost", "127.0.0.1", "::1", host}
@@ -125,8 +125,8 @@ func (b *bounded) Accept() (net.Conn, error) {
 }
 
 // victim returns the connection to close for a client's new connection, or nil. A client at its limit loses its own
-// connection. At the total limit, the busiest client loses one. The oldest idle connection goes first. The caller holds
-// mu.
+// connection. At the total limit, the client with the most connections loses one. The oldest idle connection goes
+// first. The caller holds mu.
 func (b *bounded) victim(client string) (victim *boundedConn) {
 	count := map[string]int{}
 	for _, c := range b.open {

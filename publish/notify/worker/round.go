@@ -170,8 +170,8 @@ func (w *Worker) sign(n *rollout.Notified) {
 
 // busy returns how long to wait for the claim of another process. This machine's clock measures the lease.
 func (w *Worker) busy(n *rollout.Notified, now time.Time) time.Duration {
-	// After ten minutes, the claim's process is dead, even if clocks differ. "gitrollout once" needs this rule, because
-	// it ends before a lease.
+	// After ten minutes, the claim's process counts as dead, even if clocks differ. "gitrollout once" needs this rule,
+	// because it ends before a lease expires.
 	isOld := !n.Since.IsZero() && now.Sub(n.Since) > 10*time.Minute
 	if n.By == "" || n.By == w.ID || isOld {
 		w.foreign = ""

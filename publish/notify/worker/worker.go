@@ -17,7 +17,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// ErrGone is the error of History if the commit is too old or no longer on the state branch.
+// ErrGone is the error of History if `after` is too old, or no longer on the state branch.
 var ErrGone = errors.New("is not among the last commits of the state branch")
 
 // Options configure a Worker.
@@ -60,7 +60,7 @@ type Worker struct {
 	record    *rollout.Notified         // nil before the first read
 	unwritten map[string]rollout.Cursor // cursors that are not in the record yet
 	retries   map[string]retry
-	trouble   retry             // retry of the record after a failure
+	trouble   retry             // next try to write the record
 	foreign   string            // another process's claim, or ""
 	since     time.Time         // when foreign changed last
 	reported  map[string]string // by receiver, "template of" a receiver, or "" for the record
@@ -117,7 +117,7 @@ func (w *Worker) keep(made rollout.StateCommit) {
 	}
 }
 
-// Run sends until the context ends. It then writes the last cursors.
+// Run sends until the context ends.
 func (w *Worker) Run(ctx context.Context) {
 	defer w.settle()
 	for ctx.Err() == nil {
@@ -163,7 +163,7 @@ func (w *Worker) settle() {
 	}
 }
 
-// Flush waits until the worker has tried each message once, or until the context ends.
+// Flush waits until the worker has tried each message once, or the context ends.
 func (w *Worker) Flush(ctx context.Context) {
 	stop := context.AfterFunc(ctx, func() {
 		w.mu.Lock()
