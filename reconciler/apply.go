@@ -18,8 +18,8 @@ type applier struct {
 	current func() *gitView
 }
 
-// apply applies a state that names a commit. For a removed app, it applies only states during and right after a
-// rollback, and omits other apps' objects. If the apply of a rollback fails, applyEach applies rollbackObjects.
+// apply applies a state that names a commit. For a removed app, it does nothing unless a rollback runs or just ended.
+// It then omits other apps' objects. If the apply of a rollback fails, applyEach applies rollbackObjects.
 func (k *applier) apply(
 	ctx context.Context, t transition, m *appCache, state rollout.State, now time.Time,
 ) (err error) {

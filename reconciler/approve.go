@@ -77,8 +77,8 @@ func (v *gitView) approvalOf(a *appView) question {
 	return question{path: a.promotion.Path, file: a.promotion.ID, main: v.main(), promoters: v.branch.Promoters(a.Name)}
 }
 
-// permitted bars an app's promotion if the policy ignores its author, or the author is unknown. The author is the
-// signer, or else the author of the commit or merge that introduced the file.
+// permitted bars an app's promotion file if the policy ignores the file's author, or the author is unknown. The author
+// is the signer, or else the author of the commit or merge that introduced the file.
 func (q *approvals) permitted(v *gitView, a *appView) (*appView, error) {
 	project, _ := v.branch.Policy.ProjectOf(a.Name)
 	_, some := project.Bars("")

@@ -23,9 +23,9 @@ type blame struct {
 // authorship names a promotion file by its blob id. The author is "" if unknown.
 type authorship struct{ file, author string }
 
-// head sets the head's Commit to the last commit in j.line that changed the render or error. Reverts and the release's
-// author use this commit. If no commit changed either and j.isHistory is true, j.line's first commit counts. A head
-// with an error may have no commit.
+// head sets the head's Commit to the last commit in j.line that changed the render or error. Reverts use this commit,
+// and its author is the release's author. If no commit changed the render or error, and j.isHistory is true, j.line's
+// first commit counts. A head with an error may have no commit.
 func (b *blame) head(j job, head strategies.Head) strategies.Head {
 	if head.Err != nil {
 		head.Commit = rollout.Commit{}
@@ -129,8 +129,9 @@ func (s ofUnknown) Commit() rollout.Commit {
 	return c
 }
 
-// readHistory reads the requested histories. If the requested commit is too far back, the newest commits name the
-// authors, and the author of an older change is unknown. After an error without commits, a later pass requests again.
+// readHistory reads the requested histories. If the requested commit is too far back, only newer commits are searched.
+// An older render's author is unknown, but an older promotion file gets the head's author. After an error without
+// commits, a later pass requests again.
 func (l *poller) readHistory(ctx context.Context, v *gitView) (any bool, failed error) {
 	requests := l.blame.take()
 	for _, app := range sortedKeys(requests) {

@@ -26,7 +26,7 @@ type cohorts struct {
 	view    *gitView
 	entries *source.Entries
 	older   map[string]*source.Entries // for older heads, by commit
-	of      [3]any                     // branch, record's head and number of renders that gave the answers
+	of      [3]any                     // branch, record's head and number of renders at the last refresh
 	waiting map[string]*cohort.Entry   // by waiting app; nil if unknown
 	next    atomic.Pointer[string]     // app that the next wake makes due
 }
@@ -43,7 +43,7 @@ func (c *cohorts) entry(
 	defer c.mu.Unlock()
 	changed := c.refresh(v)
 	if was, waits := c.waiting[a.Name]; waits && was == nil {
-		changed = true // the last answer was an error, so other apps' answers may have changed too
+		changed = true // the last call failed, so it woke no other app
 	}
 	ask := func() (*cohort.Entry, error) {
 		entries, err := c.entries, error(nil)

@@ -77,7 +77,7 @@ func (r *committer) apart(
 ) (done []recorded, own map[string]error, err error) {
 	// The server may refuse a single transition for ever, for example because its text looks like a credential. So each
 	// transition is pushed alone, and each flush begins with another transition. err is set if the push must be
-	// repeated, or if the server refuses all transitions, at least one for the first time.
+	// repeated. It is also set if the server refuses all transitions, and at least one was not refused before.
 	r.batches++
 	own = map[string]error{}
 	for _, t := range all {
@@ -127,7 +127,7 @@ func (r *committer) push(ctx context.Context, all []transition, now time.Time) (
 	if err != nil {
 		return nil, err
 	}
-	// The state branch is last, because a proposal without its transition does no harm if pushes are not atomic.
+	// If pushes are not atomic, a proposal without its transition does no harm, so the state branch is last.
 	var updates []rollout.Update
 	removed, awaiting := map[string][]rollout.Proposal{}, r.states.awaiting(v, all)
 	for _, s := range all {

@@ -23,8 +23,8 @@ type Repository interface {
 	Push(ctx context.Context, updates []rollout.Update) (map[string]string, error)
 }
 
-// Past compares and fetches commits. Between returns the commits from one to another along first parents, oldest first,
-// both included. With an error, it may return the newest commits. Outside returns the listed commits that are not
+// Past compares and fetches commits. Between returns the first-parent commits from `from` to `to`, both included,
+// oldest first. With an error, it may return only the newest commits. Outside returns the listed commits that are not
 // ancestors of the given commit.
 type Past interface {
 	Merge(ctx context.Context, commit, onto string) (rollout.Merge, error)
@@ -32,9 +32,9 @@ type Past interface {
 	Outside(ctx context.Context, commit string, of []string) (outside []string, err error)
 }
 
-// Branches reads branches without a role in this cluster. It returns the heads of existing branches, and Held then
-// finds them. "known" maps each branch to its head in the last call, or "". "repo" is the URL of another repository on
-// the same server, or "".
+// Branches reads other clusters' branches. It returns the heads of existing branches, and Held then returns these
+// commits. "known" maps each branch to its head in the last call, or "". "repo" is the URL of another repository on the
+// same server, or "".
 type Branches interface {
 	Branches(ctx context.Context, repo string, known map[string]string) (heads map[string]string, err error)
 	Held(commit string) (tree Snapshot, held bool)

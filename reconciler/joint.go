@@ -15,8 +15,8 @@ import (
 	"gitrollout.dev/gitrollout/strategies/cohort"
 )
 
-// If more than mostOwn apps await approval of one commit, they share one joint proposal. Forges advise at most 1,000
-// open pull requests.
+// If more than mostOwn apps await approval of one commit, they share one proposal. Forges advise at most 1,000 open
+// pull requests.
 const mostOwn = 50
 
 func (r *stateStore) isJoint(branch string, apps []string) bool {
@@ -25,7 +25,7 @@ func (r *stateStore) isJoint(branch string, apps []string) bool {
 
 type joint struct{ *committer }
 
-// renew keeps a joint branch until no app awaits its approval.
+// renew pushes joint branches, or marks them as stale.
 func (r joint) renew(ctx context.Context, now time.Time) {
 	v := r.current()
 	groups := r.states.awaiting(v, nil)
@@ -43,8 +43,8 @@ func (r joint) renew(ctx context.Context, now time.Time) {
 	}
 }
 
-// push also deletes the apps' own proposal branches. It does nothing while an app's entry is unknown, for example after
-// a start.
+// push pushes a joint branch and deletes apps' own proposal branches. It does nothing while an app's entry is unknown,
+// for example after a start.
 func (r joint) push(ctx context.Context, v *gitView, branch string, apps []string) error {
 	r.mu.Lock()
 	entries, edits, own := maps.Clone(r.entries), map[string][]byte{}, []rollout.Update(nil)

@@ -22,7 +22,7 @@ type outbox struct {
 	pushing  map[string]bool
 	answered map[string]recorded
 	reverts  map[string]recorded // to push to the users' branch
-	proposes map[string]recorded // whose proposals to compare with the head
+	proposes map[string]recorded // to compare their proposals with the head
 	reverted map[string]string   // head of the last try, by app
 	compared map[string]string   // key of the last comparison
 	entries  map[string]*cohort.Entry

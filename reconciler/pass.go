@@ -23,7 +23,7 @@ type appCache struct {
 	health  strategies.Health
 	routing routing
 	pending *strategies.Decision // applied but unrecorded rollback, or nil
-	on      *rollout.State       // pending was decided from this record; a pointer, because few apps have one
+	on      *rollout.State       // pending was decided from this record; the pointer saves memory
 	told    bool
 	failing time.Time // start of the failed passes, or zero
 	kept    error     // error of the last prune
@@ -81,7 +81,8 @@ func (s *pass) setVersion(version, ofCluster string) {
 // A pass patches at most maxRoles pods. Their changes start another pass.
 const maxRoles, maxRefusals, rolesWithin = 100, 5, 2 * time.Second
 
-// setRoles sets pods' labels and annotations by role, after any transition. Its errors stop no transition.
+// setRoles sets pods' labels and annotations by role, but not in a pass with a new transition. Its errors stop no
+// transition.
 func (r *Reconciler) setRoles(ctx context.Context, s *pass) {
 	waits := s.decision.Subject != "" && s.input.Pending == nil
 	if r.Annotations == nil || r.Only != nil || s.app.removed != nil || s.decision.Stale || waits {
@@ -96,7 +97,7 @@ func (r *Reconciler) setRoles(ctx context.Context, s *pass) {
 		if err := r.Annotations.SetRole(ctx, p.Namespace, p.Pod, p.Metadata); err == nil {
 			set++
 		} else if first = cmp.Or(first, err); ctx.Err() != nil && set > 0 {
-			return // the patched pods start another pass
+			return
 		} else if refused++; refused == maxRefusals {
 			break
 		}
@@ -234,7 +235,7 @@ func (r *Reconciler) list(ctx context.Context, s *pass) {
 	}
 }
 
-// gather sets the pass's input. If the error unknown is set, the head, an approval or the cluster is unknown, so only a
+// gather sets the pass's input. If "unknown" is set, the head, an approval or the cluster is unknown, so only a
 // rollback is allowed. If err is set, the recorded commit is not read, and no rollback is possible.
 func (r *Reconciler) gather(ctx context.Context, s *pass, now time.Time) (unknown, err error) {
 	m, a, state := s.cache, s.app, s.before
@@ -386,7 +387,7 @@ func (k *applier) accepted(ctx context.Context, s *pass, commit string) (map[str
 	return known, nil
 }
 
-// measure starts due measurements of recorded analyses. The start of an unrecorded analysis may change.
+// measure starts due measurements of recorded analyses. Unrecorded analyses wait, because their start may change.
 func (r *Reconciler) measure(s transition, record rollout.State) {
 	if r.Analyzer == nil || s.decision.Stale {
 		return

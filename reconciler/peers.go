@@ -178,7 +178,7 @@ func (p *peers) refresh(ctx context.Context) (err error) {
 	return err
 }
 
-// known drops the records that no app awaits. It copies the other peers, and reads their branches from their
+// known drops the records of peers that no app asks about. It copies the other peers, with the branches in their
 // configurations.
 func (p *peers) known() map[string]peer {
 	v := p.current()

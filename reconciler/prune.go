@@ -61,7 +61,7 @@ func (k *applier) prune(ctx context.Context, t transition, desired []rollout.Obj
 	return k.leave(t, d)
 }
 
-// leave frees a pruned app's name. It drops the record if only objects that hold data and other apps' objects remain.
+// leave frees a pruned app's name. It drops the record if each remaining object holds data or belongs to another app.
 func (k *applier) leave(t transition, d strategies.Decision) (left strategies.Decision, leaves bool, err error) {
 	// isOfAnother reads all records, so only passes of pruned apps may call it.
 	leaves = t.app.removed != nil && t.app.prunes && !slices.ContainsFunc(d.State.Inventory, func(ref rollout.Ref) bool {
@@ -157,8 +157,8 @@ func (k *applier) MayHave(app, kind string) *rollout.InvalidError {
 		Fix: "remove the object, or ask for a change of the rule in " + v.branch.Policy.File}
 }
 
-// isElsewhere reports whether another app has an object. An app that is not rendered yet counts. If an app cannot be
-// rendered, its record and files decide, and "why" says how to correct the app.
+// isElsewhere reports whether another app has an object. While another app is not rendered yet, the result is true. If
+// an app cannot be rendered, its record and files decide, and "why" says how to correct the app.
 func (k *applier) isElsewhere(app string, ref rollout.Ref, v *gitView) (is bool, why string) {
 	for _, name := range sortedKeys(v.apps) {
 		other := v.apps[name]

@@ -15,7 +15,7 @@ type rename struct {
 	state rollout.State
 }
 
-// formerName returns a removed app's record if that app was renamed to a, or nil. App a continues that record, even
+// formerName returns the record of the removed app whose new name is a.Name, or nil. App a continues this record, even
 // during a release.
 func (p preparer) formerName(v *gitView, a *appView, before rollout.State) (former *rename) {
 	if a.removed != nil || a.refused != nil || isOfSomething(before) || v.behind != nil {
@@ -45,8 +45,8 @@ func (p preparer) formerName(v *gitView, a *appView, before rollout.State) (form
 	return former
 }
 
-// settled returns an app's view. A removed app's error lists possible new names. While a new name takes over the
-// record, the error is ErrNotReady, so the old app stays unchanged.
+// settled returns an app's view. A removed app's error lists possible new names. While the new name is undecided or not
+// yet recorded, the error is ErrNotReady, so the old app stays unchanged.
 func (p preparer) settled(v *gitView, a *appView, before rollout.State) (*appView, error) {
 	if a.removed == nil {
 		return a, nil

@@ -14,8 +14,8 @@ import (
 	"gitrollout.dev/gitrollout/strategies/cohort"
 )
 
-// renderCache renders in the background, so that apps do not wait for each other. A missing render gives
-// source.ErrNotReady, and makes the app due when done.
+// renderCache renders in the background, so that apps do not wait for each other. While a render is missing, the error
+// is source.ErrNotReady. The finished render makes the app due.
 type renderCache struct {
 	*Options
 	reader  *source.Reader
@@ -32,7 +32,7 @@ type renderCache struct {
 	named  map[rollout.Ref][]string // apps whose heads have the object
 	failed map[string]bool          // apps with a failed render, or a render without a key, until retry
 	index  cohort.Index             // files of the newest renders that succeeded
-	made   int                      // number of renders, heads, forgotten apps and fetches of commits so far
+	made   int                      // number of renders, heads, forgotten apps and fetches of commits
 	wake   func()                   // after each render
 	inputs func(job)                // does a job for another cluster
 }
@@ -42,7 +42,7 @@ type headRender struct {
 	line       []Snapshot // commits from "of" to "want", nil if unknown
 	of         string     // head's commit; "" before the first render
 	app        rollout.App
-	policy     *rollout.Policy // policy against which the render was checked
+	policy     *rollout.Policy // policy of the last check
 	head       strategies.Head
 	missed     bool // a pass lacked the head and must be repeated
 	looks      int  // fetches since the last failed try
@@ -183,7 +183,7 @@ func (c *renderCache) all() (out []*rollout.Render) {
 const mostLooks = 32
 
 // retry queues heads that could not be decrypted, because keys may have arrived. After a failure outside of the
-// repository, or for older commits without a key, it queues again after 1, 2, 4 … fetches.
+// repository, or for older commits without a key, it queues them again after 1, 2, 4 … fetches.
 func (c *renderCache) retry(v *gitView) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -256,7 +256,7 @@ func (c *renderCache) keep(app string, b built) {
 	c.at[app] = all[:min(len(all), kept)]
 }
 
-// headIs stores a new head. An unchanged render keeps the commit that last changed the render.
+// headIs stores a new head. An unchanged render keeps its commit.
 func (c *renderCache) headIs(j job, made strategies.Head, policy *rollout.Policy) {
 	h := c.heads[j.app.Name]
 	if h == nil || h.want != j.commit {
@@ -298,7 +298,7 @@ func (c *renderCache) reach(h *headRender, commit string) {
 	c.made++
 }
 
-// isBlamed reports whether the commit that last changed an app is known or cannot be found. If not, as in a new
+// isBlamed reports whether the search for the commit that last changed an app is over. Before the search, as in a new
 // process, it requests older commits.
 func (c *renderCache) isBlamed(app, from, main string) bool {
 	c.mu.Lock()
@@ -310,7 +310,6 @@ func (c *renderCache) isBlamed(app, from, main string) bool {
 	return false
 }
 
-// setHistory searches a line of commits for an app's last change.
 func (c *renderCache) setHistory(app string, tree Snapshot, line []Snapshot) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

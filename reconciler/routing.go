@@ -10,12 +10,12 @@ import (
 // routing stores the applied routing, and since when proxies may have loaded it.
 type routing struct {
 	held  string    // last applied routing
-	key   string    // routing of began
+	key   string    // routing that is applied since began
 	began time.Time // first pass after the apply
 }
 
-// since returns the time of the first pass after a routing was applied. If the routing is not applied yet, it returns
-// now. Without a routing, it returns zero.
+// since returns the time of the first pass after the state's routing was applied. Before the apply, it returns now.
+// Without a routing, it returns zero.
 func (r *routing) since(s rollout.State, source *rollout.Render, now time.Time) time.Time {
 	if source == nil {
 		return time.Time{}

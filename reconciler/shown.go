@@ -10,7 +10,7 @@ import (
 	"gitrollout.dev/gitrollout/strategies"
 )
 
-// forgeUpdates returns nil without a forge. "removed" has the deleted proposals by app.
+// forgeUpdates returns nil without a forge. "removed" holds each app's deleted proposals.
 func (r *committer) forgeUpdates(
 	ctx context.Context, v *gitView, all []transition, removed map[string][]rollout.Proposal,
 ) *report.Shown {
@@ -30,8 +30,8 @@ func (r *committer) forgeUpdates(
 	return shown
 }
 
-// resume reports all apps to the forge after a start or a change of forge. It omits healthy apps without proposals,
-// unless they are stable at the newest commit: their release may have ended unreported.
+// resume reports all apps to the forge after a start or a change of forge. It omits a healthy app without proposals,
+// unless the app is stable at the newest commit: that release may have ended unreported.
 func (r *committer) resume(ctx context.Context, now time.Time) {
 	v := r.current()
 	if v == nil || v.branch.Config == nil || !r.ShowsForge || v.branch.Config.Forge.Equal(r.shown) {
@@ -49,7 +49,7 @@ func (r *committer) resume(ctx context.Context, now time.Time) {
 			continue
 		}
 		app, _ := r.prepare(v, a, e.state, now)
-		in, _ := r.gatherer(r.renders).Gather(ctx, app, now) // without an input, the pull request has less text
+		in, _ := r.gatherer(r.renders).Gather(ctx, app, now) // after an error, the pull request has less text
 		r.markStale(ctx, in, lastChange(e.state), "")
 		proposals := r.proposed(ctx, v, in)
 		isNewest := e.state.Stable != nil && e.state.Stable.Commit == v.main()

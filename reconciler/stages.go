@@ -36,7 +36,7 @@ type stages struct {
 
 type inputsAt struct{ cluster, app, commit string }
 
-// mostKnown limits the map known. A waiting app needs some 30 answers in one pass.
+// mostKnown limits the size of stages.known. A waiting app needs some 30 answers in one pass.
 const mostKnown = 1_000_000
 
 func newStages(

@@ -25,7 +25,7 @@ type stateStore struct {
 	isPushing bool              // a fetch during a push may be outdated
 	proposals map[string]string // by branch
 	apps      map[string]appState
-	failed    map[string]bool // apps with an err, so that a poll need not search apps
+	failed    map[string]bool // apps with an err; polls need not search all apps
 	writer    rollout.Writer  // from cluster.yaml
 	version   string          // from cluster.yaml
 	epoch     int             // of this process; 0 before its first commit
@@ -174,10 +174,9 @@ func (r *stateStore) readState(states *source.States, name string) bool {
 		return true
 	}
 	r.apps[name] = appState{state: s, id: id}
-	return was.err != nil || !s.Equal(&was.state) // false if this process wrote it
+	return was.err != nil || !s.Equal(&was.state) // false if this process wrote the state
 }
 
-// check refuses another cluster's state branch.
 func (r *stateStore) check(c *rollout.Cluster) error {
 	if c == nil {
 		return nil

@@ -65,7 +65,7 @@ func (l *poller) holdUnverified(ctx context.Context, was, next *gitView, refused
 }
 
 // foreign returns the recorded commits that are not ancestors of the view's commit. If a head was trusted since the
-// start, foreign returns none. After an error, it returns all.
+// process started, foreign returns none. After an error, it returns all.
 func (l *poller) foreign(ctx context.Context, v *gitView) (outside []string, err error) {
 	if !v.refused.Blind {
 		return nil, nil

@@ -42,7 +42,7 @@ func (k *Keyring) Unlock(app rollout.App, locks []sops.Lock) ([]byte, error) {
 }
 
 func (k *Keyring) of(app rollout.App) (*sops.Keys, error) {
-	now := k.App(app.Name) // app may be of a commit without the service account
+	now := k.App(app.Name) // app may have an older entry without the service account
 	known, _ := k.known.Load(app.Name)
 	held, _ := known.(heldKeys)
 	secret := now.Namespace + "/" + now.Decryption + " " + now.ServiceAccount

@@ -7,7 +7,7 @@ import (
 )
 
 // Supervised returns a function that calls work. The function returns early if hung() reports a problem, or if work
-// does not end soon after its context. The next process repeats unrecorded decisions.
+// does not end soon after its context ends.
 func Supervised(
 	every time.Duration, hung func() string, work func(context.Context) error,
 ) func(context.Context) error {
@@ -36,5 +36,5 @@ func Supervised(
 	}
 }
 
-// graceToEnd is the time for work to return after its last write was cancelled (Grace).
+// graceToEnd is how long work may take to return after Grace has passed.
 const graceToEnd = 5 * time.Second

@@ -16,7 +16,7 @@ import (
 // Undo is the verb for the revert of a release. All other verbs are decisions in promotion files.
 const Undo rollout.Verb = "undo"
 
-// Verbs lists the verbs of all actions.
+// Verbs lists all verbs.
 func Verbs() []rollout.Verb { return append(rollout.Verbs(), Undo) }
 
 // Action is a user's request for one app.
@@ -96,7 +96,7 @@ func (t Target) Decide(in strategies.Input, a Action) (Change, error) {
 	}
 	if p := d.promotion; p != nil && p.Decision != rollout.Promote && p.Decision != rollout.Restart && p.At == "" &&
 		in.State.Spent != "" {
-		p.At = rollout.Second(in.Now).Format(time.RFC3339) // else the file may equal the spent file
+		p.At = rollout.Second(in.Now).Format(time.RFC3339) // an equal file counts as spent
 	}
 	about := in.State
 	if r := strategies.Coming(in); r != nil {
@@ -169,7 +169,8 @@ func promoteFully(in strategies.Input) (decision, error) {
 	return d, nil
 }
 
-// adoptAnyway adopts from another controller. If full is true, the head may replace a running version that Git lacks.
+// adoptAnyway takes over another controller's objects. If full is true, the head may replace a running version that Git
+// lacks.
 func adoptAnyway(in strategies.Input, full bool) (decision, error) {
 	if h := in.State.Held; h == nil || h.Reason != rollout.HeldForeign || in.Head.Render == nil {
 		return decision{}, errors.New("it is not held for objects that another controller owns")

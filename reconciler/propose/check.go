@@ -19,7 +19,7 @@ func Mergeable(cluster string, in strategies.Input, m rollout.Merge) bool {
 }
 
 // Restores reports whether a merge only restores files from the commit old. "from" is the app's render at head, and
-// "to" at old.
+// "to" is the render at old.
 func Restores(m rollout.Merge, head, old Tree, from, to *rollout.Render) bool {
 	wanted, err := comparing(from, to).differing(head, old, slices.Concat(from.Files, to.Files))
 	for path, content := range m.Edits {

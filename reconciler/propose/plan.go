@@ -7,7 +7,7 @@ import (
 	"gitrollout.dev/gitrollout/strategies"
 )
 
-// Wanted holds a state's proposals.
+// Wanted has the proposals that a state needs.
 type Wanted struct {
 	Promotion *rollout.Promotion
 	Gate      int // last shut gate
@@ -15,7 +15,7 @@ type Wanted struct {
 	Unknown   bool // unknown whether an approval is wanted
 }
 
-// WantedBy returns an app's proposals.
+// WantedBy returns the needed proposals.
 func WantedBy(in strategies.Input) Wanted {
 	s := in.State
 	step, _ := strategies.Gate(in)

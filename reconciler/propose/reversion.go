@@ -21,7 +21,7 @@ type Tree interface {
 // Reversion restores an app's files from an older commit.
 type Reversion struct {
 	Edits   map[string][]byte // by path; nil deletes the file
-	Sharers []string          // other apps with an edited file
+	Sharers []string          // other apps that use an edited file
 	Outside []string          // edited files outside the app's folder
 	Others  []rollout.Commit  // also reverted, oldest first; see Trace
 	Late    bool              // one of Others is newer than the release, or the history is unknown
@@ -61,8 +61,8 @@ func Trace[S Snapshot](v Reversion, line []S, release string) (Reversion, error)
 	return v, nil
 }
 
-// NewReversion restores an app from commit old, but keeps the replicas at head. "from" is the app's render at head, and
-// "to" at old. "all" has all renders at head. A changed entry of the app in config.yaml is an error.
+// NewReversion restores an app's files from the commit old, but keeps the replicas at head. "from" is the app's render
+// at head, and "to" is the render at old. "all" has all renders at head. It fails if isConfigured returns true.
 func NewReversion(head, old Tree, from, to *rollout.Render, all []*rollout.Render) (Reversion, error) {
 	v := Reversion{path: from.App.Path, uses: to.Files}
 	isOther, err := isConfigured(head, from, to)
@@ -103,7 +103,8 @@ func NewReversion(head, old Tree, from, to *rollout.Render, all []*rollout.Rende
 	return v, nil
 }
 
-// isConfigured reports whether the app's entry changed the renderer, or a variable in the app's files.
+// isConfigured reports whether the app's entry in config.yaml changed the renderer, or a variable that the app's files
+// use.
 func isConfigured(head Tree, from, to *rollout.Render) (bool, error) {
 	now, then := from.App, to.App
 	if now.Helm != then.Helm || now.Plain != then.Plain || now.Directory != then.Directory ||
@@ -166,7 +167,7 @@ type comparison struct {
 	from, to string
 	scaled   map[[2]int64][]string // objects, by replicas at the older commit and at head
 	kept     map[[2]int64]int
-	any      bool // unknown renders: each match counts as replicas
+	any      bool // the renders are unknown, so each match counts as replicas
 }
 
 func comparing(from, to *rollout.Render) *comparison {
@@ -189,8 +190,8 @@ func comparing(from, to *rollout.Render) *comparison {
 	return c
 }
 
-// differing returns the edits from "from" to "to". After a rename of the folder, the replicas come from the file in the
-// new folder.
+// differing returns the edits that turn from's files into to's files. After a rename of the folder, the replicas come
+// from the file in the new folder.
 func (c *comparison) differing(from, to Tree, paths []string) (map[string][]byte, error) {
 	edits := map[string][]byte{}
 	for _, path := range slices.Compact(slices.Sorted(slices.Values(paths))) {

@@ -21,7 +21,7 @@ type Snapshot interface {
 type Branch struct {
 	Cluster      string
 	Tree         Snapshot
-	Config       *rollout.Config // in force: this commit's, or the last readable one
+	Config       *rollout.Config // in force: from this commit, or the last readable one
 	Freeze       *rollout.Freeze
 	Fleet        *rollout.Fleet
 	Unstaged     error                // why fleet.yaml is unusable; no app follows a change then
@@ -89,8 +89,8 @@ func (b *Branch) WithProject(app rollout.App) rollout.App {
 // AnyAuthor, in place of a promoters' file, lets every author promote.
 const AnyAuthor = "*"
 
-// Promoters returns the path of the promoters' file of an app's project, or "". Without a file, Promoters returns
-// AnyAuthor if the project bars some authors.
+// Promoters returns the path of the promoters' file of an app's project, or "". If the project names no file but bars
+// some authors, it returns AnyAuthor.
 func (b *Branch) Promoters(app string) string {
 	project, _ := b.Policy.ProjectOf(app)
 	if _, some := project.Bars(""); some && project.Promoters == "" {
@@ -117,7 +117,7 @@ func (b *Branch) Stage() *rollout.Stage {
 }
 
 // Removed returns the error of an app that is no longer listed. The app's objects stay, because a typo in a glob must
-// not stop a service. Each app in "empty" may be the new name.
+// not stop a service. The app's new name may be in "empty", the apps without objects.
 func (b *Branch) Removed(a rollout.App, empty ...string) *rollout.InvalidError {
 	if e, found, err := b.Tree.Lookup(a.Path); err == nil && found && e.Kind == rollout.Symlink {
 		return render.LinkedApp(a.Path)
@@ -133,8 +133,8 @@ func (b *Branch) Removed(a rollout.App, empty ...string) *rollout.InvalidError {
 	}
 }
 
-// Prunes reports whether gitrollout deletes a removed app's objects: its folder is gone, and a glob with "prune"
-// matches.
+// Prunes reports whether gitrollout deletes a removed app's objects. It does so if the app's folder is gone and matched
+// a glob with "prune".
 func (b *Branch) Prunes(a rollout.App) bool {
 	_, found, err := b.Tree.Lookup(a.Path)
 	return !found && err == nil && slices.ContainsFunc(b.Config.Apps, func(glob rollout.AppGlob) bool {

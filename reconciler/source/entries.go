@@ -19,12 +19,11 @@ type Entries struct {
 	Branch *Branch
 	Record func(app string) rollout.State
 	Head   func(app rollout.App) (head strategies.Head, ready bool)
-	Files  func(app string) []string  // sorted, of the newest render, even if Git no longer lists the app
+	Files  func(app string) []string  // of the newest render, sorted; also for unlisted apps
 	ReadBy func(file string) []string // the apps with the file in Files
 	// Reads reports whether Files still lacks an app's files. If the app has no render at this head, its files come
 	// from the recorded commit's render.
-	Reads func() bool
-	// Render returns an app's render of a commit.
+	Reads  func() bool
 	Render func(app rollout.App, commit string) (*rollout.Render, error)
 	// Tree returns a commit. While the commit is being fetched, the error wraps ErrNotReady.
 	Tree func(commit string) (rollout.Tree, error)
@@ -34,7 +33,7 @@ type Entries struct {
 	members map[string]cohort.Member
 }
 
-// Forget drops the answers, after a change of records or renders.
+// Forget drops the cached answers. Call it after records or renders change.
 func (e *Entries) Forget() {
 	e.changes, e.members = map[string]*cohort.Change{}, map[string]cohort.Member{}
 	if e.ids == nil {
@@ -90,10 +89,10 @@ func (e *Entries) Of(app rollout.App, s rollout.State, head strategies.Head, p *
 	case slices.ContainsFunc(changed, isForeign) && e.Reads():
 		return nil, fmt.Errorf("the other apps at commit %s: %w", e.Branch.Tree.Commit().Short(), ErrNotReady)
 	}
-	// For shared files that return to earlier content, Waiting would return a change.
+	// Shared files that return to earlier content need no entry, but Waiting would return a change for them.
 	shared := slices.DeleteFunc(changed, func(file string) bool { return !isShared(file) })
 	returns, err := e.returns(app.Name, s, shared)
-	if err != nil || returns || len(shared) == 0 { // needs no record of another app
+	if err != nil || returns || len(shared) == 0 { // decided without other apps' records
 		return nil, err
 	}
 	change, err := e.Waiting(app.Name)
@@ -197,7 +196,7 @@ func (e *Entries) waiting(m *cohort.Member, app rollout.App, s rollout.State) {
 	}
 }
 
-// returns reports whether the shared files equal the files before the app's last shared change, which the app has run.
+// returns reports whether the shared files are again as before the app's last shared change.
 func (e *Entries) returns(app string, s rollout.State, shared []string) (bool, error) {
 	if s.Entered == nil || len(shared) == 0 {
 		return false, nil

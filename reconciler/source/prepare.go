@@ -63,7 +63,7 @@ func Prepare(b *Branch, app rollout.App, s rollout.State, head strategies.Head, 
 		head.Commit, head.Err = p.By, p.Err
 	case t.Unapproved != nil:
 		head.Commit, head.Err = p.By, t.Unapproved
-	case head.Render == nil && t.Unknown != nil: // an outdated render stays, for a rollback
+	case head.Render == nil && t.Unknown != nil: // an outdated render is kept for a rollback
 		head.Err = t.Unknown
 	case head.Render != nil && (s.Stable == nil || head.Render.Release() != s.Stable.Hash): // a rollback begins no release
 		a.Barred = policy.CheckAuthor(b.Tree, head.Render, head.Render.Commit.Author, b.Policy)
@@ -84,7 +84,6 @@ func Prepare(b *Branch, app rollout.App, s rollout.State, head strategies.Head, 
 	return a
 }
 
-// awaited returns the condition under which a change may enter the cluster's stage, or "".
 func awaited(b *Branch) string {
 	switch i := b.Fleet.StageOf(b.Cluster); {
 	case i > 0:
@@ -102,7 +101,7 @@ func mayTryOlder(s rollout.State, head *rollout.Render) bool {
 }
 
 func idOf(b *Branch, file string) string {
-	entry, _, _ := b.Tree.Lookup(file) // without an id, pages show no place
+	entry, _, _ := b.Tree.Lookup(file) // after an error, pages show no place
 	return rollout.ShortID(entry.ID)
 }
 

@@ -26,7 +26,7 @@ type Reader struct {
 
 	cluster  string
 	renderer Renderer
-	own      string   // no app may write there; default rollout.OwnNamespace
+	own      string   // gitrollout's namespace, closed to apps; default rollout.OwnNamespace
 	within   []string // in scope; default all
 	opened   atomic.Pointer[Branch]
 

@@ -18,7 +18,8 @@ import (
 // mostBack limits the commits among which an app looks for a proven commit.
 const mostBack = 500
 
-// A waiting app decides again when its evidence changes, or after afterLost if that event is lost.
+// A waiting app decides again when other clusters' records change. If this event is lost, it decides after afterLost.
+// While data is unread, it decides after afterUnread.
 const afterUnread, afterLost = 5 * time.Second, 10 * time.Minute
 
 // Stages decides which commit each app of a cluster follows, from fleet.yaml and the records of the stage before.
@@ -44,8 +45,8 @@ type candidates struct {
 }
 
 // Of returns the head that an app may follow instead of the branch's head, and the entry while the app waits. If an
-// answer is not ready, the entry leaves the record unchanged. If the app's own commit is unavailable, the head has an
-// error, or Of returns one.
+// answer is not ready, the entry leaves the record unchanged. If the recorded commit is unavailable, Of returns an
+// error or a head with an error.
 func (x *Stages) Of(
 	b *Branch, app rollout.App, s rollout.State, head strategies.Head, p *rollout.Promotion, now time.Time,
 ) (strategies.Head, *cohort.Entry, error) {
@@ -65,7 +66,7 @@ func (x *Stages) Of(
 	case hasRun:
 		return head, nil, nil
 	case s.Release != nil && s.Stable != nil && s.Stable.Hash == head.Render.Release():
-		// The head has the stable version, so the app returns to it at once. The head's other content waits.
+		// The head has the stable version, so the app returns to that version at once. The head's other content waits.
 		e.Waits, e.Commit = "the end of the release in flight", head.Commit
 		return head, e, nil
 	case failed != nil || errors.Is(err, ErrNotReady):
@@ -119,7 +120,6 @@ func (w *stageWorld) choose(e *cohort.Entry, p *rollout.Promotion, head strategi
 	return next, nil
 }
 
-// headAt returns an older commit as the head, with the checks of a head.
 func (w *stageWorld) headAt(commit string) (head strategies.Head, err error) {
 	tree, err := w.Tree(commit)
 	if err != nil {
@@ -145,7 +145,7 @@ func (w *stageWorld) headAt(commit string) (head strategies.Head, err error) {
 	return head, nil
 }
 
-// origin returns the commit of an app's content at a candidate. A later candidate may have changed only comments.
+// origin returns the candidate that introduced a commit's content. Later candidates may have changed only comments.
 func (w *stageWorld) origin(commit string) (Snapshot, error) {
 	all, err := w.Candidates()
 	for i := slices.Index(all, commit) + 1; i < len(all) && err == nil; i++ {
@@ -186,7 +186,7 @@ type stageWorld struct {
 	head, was *rollout.Render // was is nil if the app's commit is not available
 }
 
-// Candidates implements fleet.World. The newest candidate is the head's commit, the last that changed the app.
+// Candidates implements fleet.World. The newest candidate is the head's commit, which changed the app last.
 func (w *stageWorld) Candidates() ([]string, error) {
 	c := candidates{from: w.s.Source, head: w.head.Commit.ID, main: w.b.Tree.Commit().ID}
 	if known := w.lists[w.app.Name]; known.from == c.from && known.head == c.head && known.main == c.main {
@@ -262,9 +262,8 @@ func (w *stageWorld) Lists(cluster string) bool {
 	})
 }
 
-// approved returns the commit that a promotion file approves, or "" if the commit's content has run here. Newer
-// versions do not wait for a rejected version's approval. A retry also approves, because its file replaces the
-// approval.
+// approved returns the commit that a promotion file approves. It returns "" if the commit's content has run here, or if
+// its version was rejected and the head has another. A retry also approves, because its file replaces the approval.
 func (w *stageWorld) approved(p *rollout.Promotion) (string, error) {
 	if w.b.Stage().Approve != rollout.ApproveMerge || p == nil || p.Commit == "" || p.Through != rollout.ThroughEntry {
 		return "", nil

@@ -45,7 +45,7 @@ func ReadStates(tree Snapshot) (*States, error) {
 }
 
 // ReadCluster returns a state branch's owner, or nil without cluster.yaml. It refuses a commit with the folder
-// .gitrollout, because gitrollout may have signed it as a proposal.
+// .gitrollout, because gitrollout may have signed the commit as a proposal.
 func ReadCluster(tree rollout.Tree) (*rollout.Cluster, error) {
 	data, found, err := ReadFile(tree, rollout.ClusterPath)
 	if err != nil || !found {
