@@ -17,7 +17,7 @@ type measured struct {
 	at     string // the analysis's path in the document
 	named  string // the field that names the templates, relative to at
 	into   *rollout.Analysis
-	finite bool // the analysis belongs to a step that waits for its end
+	finite bool // the analysis belongs to a step that waits for the analysis
 
 	experiment bool // values of arguments may refer to the experiment's pods
 }

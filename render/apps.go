@@ -13,15 +13,15 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// InvalidName is a folder that an entry matches and that cannot be an app: a symbolic link, or an invalid or taken
-// name.
+// InvalidName is a folder that matches an entry but cannot be an app: it is a symbolic link, or its name is invalid or
+// taken.
 type InvalidName struct {
 	Path string // slash-separated, relative to the repository's root
 	Err  error  // an InvalidError
 }
 
 // FindApps returns a configuration's apps, sorted by name. An app's folder has a kustomization, a chart (helm), or
-// manifests (directory). An InvalidName is an error.
+// manifests (directory). Any InvalidName makes it fail.
 func FindApps(tree rollout.Tree, cfg *rollout.Config) ([]rollout.App, error) {
 	apps, unnamed, err := FindAll(tree, cfg)
 	if err == nil && len(unnamed) > 0 {

@@ -16,8 +16,8 @@ const (
 	annotationScaling = "gitrollout.dev/scaling"
 )
 
-// ofOthers has the fix for each refused kind of another rollout tool. Such objects would have no effect, or the other
-// tool would also move pods.
+// ofOthers has the fix for each refused kind of another rollout tool. Without that tool, such objects have no effect.
+// With that tool, two tools would move pods.
 var ofOthers = map[string]string{
 	"rollouts.kruise.io/Rollout":        "write a Rollout of gitrollout.dev, as in docs/coming-from-kruise-rollouts.md",
 	"rollouts.kruise.io/TrafficRouting": "write the routes into a Rollout, as in docs/coming-from-kruise-rollouts.md",

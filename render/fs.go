@@ -99,7 +99,7 @@ func (f *treeFS) ask(p string) (rollout.Entry, bool, error) {
 		return rollout.Entry{}, false, f.failed
 	}
 	if p != "" && !fs.ValidPath(p) {
-		return rollout.Entry{}, false, nil // such as a symlink's target that is not UTF-8
+		return rollout.Entry{}, false, nil // for example, a symlink's target is not UTF-8
 	}
 	entry, found, err := f.tree.Lookup(p)
 	if err != nil {

@@ -10,7 +10,7 @@ import (
 
 var generatedSuffix = regexp.MustCompile(`-[2456789bcdfghkmt]{10}$`)
 
-// warnGenerated warns if a Rollout's pod template names a generated ConfigMap or Secret without its hash, because the
+// warnGenerated warns if a Rollout's pod template names a generated ConfigMap or Secret without the hash suffix. Such
 // pods would not start. Kustomize adds the hash in a Rollout only if the field "configurations" lists the Rollout's
 // fields.
 func (a *assembly) warnGenerated() {

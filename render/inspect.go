@@ -27,8 +27,8 @@ type plan struct {
 // references each would give 2^30.
 const maxRoots = 1000
 
-// inspector walks the kustomizations as kustomize does. It refuses references out of the repository, programs, and
-// endless builds. It leaves an error to kustomize if kustomize's message suffices.
+// inspector walks the kustomizations as kustomize does. It refuses programs, endless builds, and references out of the
+// repository. It leaves an error to kustomize if kustomize's message suffices.
 type inspector struct {
 	fs      *treeFS
 	app     rollout.App
@@ -63,17 +63,17 @@ func inspect(fs *treeFS, app rollout.App) (plan, error) {
 }
 
 // useOneVersion converts gitrollout's documents if they have several apiVersions, such as in a vendored base and its
-// patches. Kustomize applies a patch only to an equal apiVersion. If one document must stay, all stay.
+// patches. Kustomize applies a patch only to an equal apiVersion. If one conversion fails, all documents stay.
 func (in *inspector) useOneVersion() {
 	files := map[string][]byte{}
 	for key := range in.checked { // other files, such as a ConfigMap's, have no documents
 		file, _, _ := strings.Cut(key, "\x00")
 		if data, err := in.fs.ReadFile(path.Join(mount, file)); err == nil {
-			files[file] = data // a target may have no group
+			files[file] = data // also without the group: a target may lack it
 		}
 	}
 	all := slices.Collect(maps.Values(files))
-	for _, version := range rollout.Versions("Rollout") { // a target has the group in another field
+	for _, version := range rollout.Versions("Rollout") { // a target has group and version in separate fields
 		isIn := func(data []byte) bool {
 			return bytes.Contains(data, []byte(ownGroup)) && bytes.Contains(data, []byte(path.Base(version)))
 		}

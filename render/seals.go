@@ -13,7 +13,7 @@ import (
 
 var valueFields = []string{"data", "stringData"}
 
-// counterparts returns the second build's objects in the first's order. lone is an object that only one build has.
+// counterparts returns the objects of "other" in the order of "of". lone is an object that only one build has.
 func counterparts(of, other []rollout.Object) (in []rollout.Object, lone rollout.Ref) {
 	base := func(o rollout.Object) rollout.Ref {
 		ref := o.Ref()

@@ -27,7 +27,7 @@ var (
 	lineBreak = regexp.MustCompile("\r\n|[\n\r\u0085\u2028\u2029]") // as yaml.Node counts lines
 )
 
-// ErrDecision is the reason why a Promotion or a record stays. Other errors need a change by hand.
+// ErrDecision is the reason why File keeps a Promotion or record. Other errors need a change by hand.
 var ErrDecision = errors.New("records a decision; the next decision replaces the file")
 
 // File replaces AlphaVersion by APIVersion in a YAML file, also in a kustomization's patches. All other bytes stay. An
@@ -41,7 +41,7 @@ func File(data []byte) ([]byte, error) {
 }
 
 func converted(data []byte) ([]byte, error) {
-	if !bytes.Contains(data, []byte("alpha")) { // a target's version may be a pattern
+	if !bytes.Contains(data, []byte("alpha")) { // a target's version may be a pattern for AlphaVersion
 		return data, nil
 	}
 	f, decoder := file{text: string(data)}, yaml.NewDecoder(bytes.NewReader(data))
@@ -121,8 +121,8 @@ func (f *file) walk(n *yaml.Node, isPatch bool) {
 	}
 }
 
-// selectsOld reports whether a target would lose documents. Its fields are regular expressions. Without a group, the
-// documents may also be argoproj.io's.
+// selectsOld reports whether a target selects documents only until they are converted. Its fields are regular
+// expressions. If it has no group, it may be for argoproj.io's documents.
 func selectsOld(n *yaml.Node) bool {
 	matches := func(name, text string) bool {
 		pattern := field(n, name).Value

@@ -52,7 +52,7 @@ func (f *File) Open(dataKey []byte) ([]byte, error) {
 }
 
 // Seal replaces each encrypted value by a substitute of the same type. A text's substitute is unique, and also valid
-// base64. With twin, substitutes have another start, end and length, so each use of a value changes the build.
+// base64. With twin, substitutes differ in start, end and length, so each use of a value changes the build.
 func (f *File) Seal(twin bool) ([]byte, error) {
 	w := walk{file: f, twin: twin, sum: sha512.New()}
 	if err := w.all(); err != nil {

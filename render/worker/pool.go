@@ -62,8 +62,8 @@ const mostTold = 4 << 10
 
 var errClosed = errors.New("rendering was stopped, because the program ends")
 
-// Build implements render.Builder. If the app exceeds its limits or ends its worker twice, the error is an
-// InvalidError. Other errors may be temporary.
+// Build implements render.Builder. If the app exceeds its time limit, or two workers exceed the memory limit or crash,
+// the error is an InvalidError. Other errors may be temporary.
 func (p *Pool) Build(tree rollout.Tree, app rollout.App) (*rollout.Render, render.Looked, error) {
 	asked, err := p.begin(app)
 	if err != nil {

@@ -30,7 +30,8 @@ type order struct {
 	Locked   string // why there is no key
 }
 
-// answer is the entry at Path, and the entries of a small folder, which a worker usually requests next.
+// answer has the entry at Path and, if this entry's folder is small, the folder's entries. Workers usually request
+// these next.
 type answer struct {
 	Path   string
 	Entry  rollout.Entry
@@ -92,7 +93,7 @@ func receive(from io.Reader, message any) error {
 }
 
 // Unlike encoding/json and gob, CBOR preserves nil lists, pointers to 0, and floats such as 1.0. A field with json:"-"
-// needs a tag cbor (TestAllFieldsCross).
+// needs a cbor tag (TestAllFieldsCross).
 var (
 	encoding, _ = cbor.EncOptions{Time: cbor.TimeRFC3339Nano}.EncMode()
 	decoding, _ = cbor.DecOptions{

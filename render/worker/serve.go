@@ -22,7 +22,7 @@ type Builder func(unlock Unlock) render.Builder
 // Unlock returns data keys, as in render.InProcess.
 type Unlock = func(app rollout.App, locks []sops.Lock) ([]byte, error)
 
-// Serve runs a worker. When in ends, it calls orphaned, which should end the process even during a build.
+// Serve runs a worker. When the input ends, Serve calls orphaned, which should end the process even during a build.
 func Serve(in io.Reader, out io.Writer, builder Builder, orphaned func()) error {
 	orders, ended := make(chan order), make(chan error, 1)
 	go func() {

@@ -99,7 +99,7 @@ func dirEntry(name, id string, mode fs.FileMode) (rollout.Entry, bool) {
 	return e, true
 }
 
-// Hashed is a Dir with Git's ids for files, but not for folders. So renders of a commit with the same files can be
+// Hashed is a Dir with Git's ids for files, but not for folders. If a commit has the same files, its renders can be
 // reused.
 type Hashed struct {
 	Dir
