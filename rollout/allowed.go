@@ -10,7 +10,7 @@ import (
 const OwnNamespace = "gitrollout"
 
 // MayWriteIn reports whether the app may have objects in a namespace: the app's Namespace, or a match of Namespaces.
-// kube-system must be in Namespaces without wildcards. gitrollout's namespace (own) is forbidden.
+// Only the literal entry kube-system allows kube-system. gitrollout's namespace (own) is forbidden.
 func (a App) MayWriteIn(namespace, own string) bool {
 	listed := strings.Fields(a.Namespaces)
 	switch namespace {

@@ -16,19 +16,19 @@ const (
 	AnalysisErrored      AnalysisPhase = "Error"
 	AnalysisInconclusive AnalysisPhase = "Inconclusive" // neither condition is true
 
-	// AnalysisStopped means that a run ended without a verdict. Argo Rollouts has no such phase.
+	// AnalysisStopped means that a run ended without a verdict.
 	AnalysisStopped AnalysisPhase = "Stopped"
 )
 
 // Done reports whether the phase is final.
 func (p AnalysisPhase) Done() bool { return p != "" && p != AnalysisPending && p != AnalysisRunning }
 
-// Metric is a metric with defaults. All arguments have values, except arguments in Secrets and Pods.
+// Metric is a metric with defaults filled in. All arguments have values, except arguments in Secrets and Pods.
 type Metric struct {
 	Name                    string
 	InitialDelay            time.Duration // from the run's start to the first measurement
 	Interval                time.Duration // 0: one measurement
-	Count                   int           // maximum number of measurements without errors; 0: no limit
+	Count                   int           // maximum number of measurements, not counting errors; 0: no limit
 	SuccessCondition        string        // in expr-lang; without conditions, each result is a success
 	FailureCondition        string
 	FailureLimit            int  // with more failed measurements, the metric fails; -1: no limit
@@ -40,7 +40,7 @@ type Metric struct {
 
 	// Argo Rollouts lacks the following fields.
 	OnNoData   NoData   // how an empty result counts; default NoDataError
-	MinSamples int      // with fewer samples, OnNoData applies (default: no verdict yet); 0: no minimum
+	MinSamples int      // with fewer samples, OnNoData applies; if OnNoData is "", no verdict yet
 	StartWhen  string   // ignore results until this condition is first true; "": none
 	Compare    *Compare // to compare both versions; nil: the conditions decide
 
@@ -73,7 +73,7 @@ type Compare struct {
 	Histogram bool `json:"histogram,omitempty"`
 	// By is a label, such as user. The comparison counts the label's values, not requests.
 	By string `json:"by,omitempty"`
-	// Before compares with the former version at the release's start, not with stable.
+	// Before compares with the former version, measured at the release's start, not with stable.
 	Before bool `json:",omitempty"`
 }
 

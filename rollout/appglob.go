@@ -17,7 +17,7 @@ type AppGlob struct {
 	Name      string     // the app's name; allowed only if Path has no wildcards
 	Namespace string     // namespace for namespaced objects that set none; default: "default"
 	Prune     bool       // delete the objects of an app whose folder is removed; default: keep them
-	Directory *Directory // if set, folders of manifests without a kustomization are also apps
+	Directory *Directory // if set, folders with manifests but no kustomization are also apps
 	Helm      *Helm      // if set, folders of charts are also apps
 	Variables Variables  // values for ${name} in the apps' objects
 	Links     string     // see App.Links

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// ErrConflict means that a branch was not at the expected commit. Nothing has changed.
+// ErrConflict means that a branch was not at the expected commit. Nothing was pushed.
 var ErrConflict = errors.New("the branch has moved")
 
 // ErrUnreachable means that a fetch or push failed at the connection or server, or took too long. A push may still have
@@ -32,7 +32,7 @@ func NewRetryError(err error, after time.Duration) error { return &retryError{er
 
 func (e *retryError) Unwrap() error { return e.error }
 
-// RetryAfter returns an error's pause, or 0.
+// RetryAfter returns a NewRetryError's pause, or 0.
 func RetryAfter(err error) time.Duration {
 	wait := &retryError{}
 	_ = errors.As(err, &wait)
@@ -52,7 +52,7 @@ type Heads struct {
 	Keys string
 }
 
-// Refusal is a newest commit without a trusted signature.
+// Refusal is a branch's newest commit without a trusted signature.
 type Refusal struct {
 	Commit string
 	Reason string
@@ -120,7 +120,7 @@ func ProposalBranch(kind ProposalKind, cluster, app string) string {
 	return OwnBranches + string(kind) + "/" + cluster + "/" + app
 }
 
-// JointBranch returns the branch that approves a commit for many apps. Its "@" is in no app's name.
+// JointBranch returns the branch that approves a commit for many apps. No app's name has an "@".
 func JointBranch(cluster, commit string) string {
 	return ProposalBranch(ProposePromotion, cluster, "@"+commit[:min(12, len(commit))])
 }

@@ -12,7 +12,7 @@ import (
 // Users who may patch the workload can thus abort a release while Git is unreachable.
 const AnnotationBreakGlass = "gitrollout.dev/break-glass"
 
-// BreakGlass is a request in the cluster to roll back an attempt to release.
+// BreakGlass requests, in the cluster, the rollback of one release attempt.
 type BreakGlass struct {
 	Release Hash      `json:"release"` // hash of the release, or of the annotated workload's template
 	Serial  int       `json:"serial"`  // LabelSerial at the time of the request
@@ -21,7 +21,8 @@ type BreakGlass struct {
 	At      time.Time `json:"at"`
 }
 
-// Encode returns the annotation's value. HTML stays unescaped, for admission policies that read the user's name.
+// Encode returns the annotation's value. HTML characters stay unescaped, because admission policies read the user's
+// name.
 func (b BreakGlass) Encode() string {
 	var value strings.Builder
 	encoder := json.NewEncoder(&value)

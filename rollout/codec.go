@@ -100,8 +100,8 @@ type Cluster struct {
 
 // Writer is the process that commits to the state branch. Each new writer increments Epoch.
 type Writer struct {
-	ID    string `json:"id"`    // host or pod
-	Epoch int    `json:"epoch"` // counted from 1
+	ID    string `json:"id"` // host or pod
+	Epoch int    `json:"epoch"`
 }
 
 // Source names the users' repository and branch.

@@ -85,8 +85,8 @@ type kubernetesFile struct {
 	APIVersions []string `json:"apiVersions" max:"500" is:"apiVersion"`
 }
 
-// ParseConfig reads a configuration strictly, with InvalidErrors. The file's folder names the cluster and the default
-// state branch.
+// ParseConfig reads a configuration strictly. Errors are InvalidErrors. The file's folder names the cluster and the
+// default state branch.
 func ParseConfig(file string, data []byte) (*Config, error) {
 	raw, err := decode[configFile](file, "Config", data)
 	if err != nil {

@@ -14,7 +14,7 @@ type Credential struct {
 	File      string    // file in the folder GITROLLOUT_NOTIFY_DIR
 }
 
-// EnvPrefix is required for Credential.Env: other variables may have credentials for Git.
+// EnvPrefix begins each Credential.Env, because other variables may hold credentials for Git.
 const EnvPrefix = "GITROLLOUT_NOTIFY_"
 
 type credentialFile struct {

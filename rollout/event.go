@@ -23,12 +23,13 @@ const (
 	EventAnalysisInconclusive EventKind = "analysisInconclusive"
 	EventStalled              EventKind = "stalled"   // no progress within the deadline
 	EventHeld                 EventKind = "held"      // an error stops updates (State.Held)
-	EventWaiting              EventKind = "waiting"   // a new version waits for a window, freeze, Job or hold
-	EventDegraded             EventKind = "degraded"  // the serving version was unhealthy beyond its deadline
+	EventWaiting              EventKind = "waiting"   // a window, freeze, Job or hold delays a new version
+	EventDegraded             EventKind = "degraded"  // the serving version was still unhealthy at its deadline
 	EventRecovered            EventKind = "recovered" // a problem has ended
 )
 
-// EventKinds lists all kinds, the most important first. A receiver gets an event only as the first requested kind.
+// EventKinds lists all kinds, the most important first. Of an event's kinds, a receiver gets only the first requested
+// kind.
 func EventKinds() []EventKind {
 	return []EventKind{
 		EventAborted, EventRolledBack, EventCompleted, EventStalled, EventDegraded, EventHeld,

@@ -79,7 +79,7 @@ func EvidenceText(value, mean, limit float64) string {
 	return own + NumberText(mean) + " of " + NumberText(limit)
 }
 
-// NumberText formats a number, at least 0: <0.01, 0.34, 2,000, >1e12.
+// NumberText formats a non-negative number: <0.01, 0.34, 2,000, >1e12.
 func NumberText(v float64) string {
 	switch {
 	case v > 0 && v < 0.01:

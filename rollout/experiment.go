@@ -10,8 +10,8 @@ type Experiment struct {
 
 	// Duration starts when all pods are available. If nil, the required analyses end the step.
 	Duration *time.Duration `json:"duration" min:"1" fix:"leave duration out to wait for the analyses with requiredForCompletion: true"`
-	// ProgressDeadlineSeconds is the longest time without another ready pod while not all pods are available. After
-	// this time, the release is rolled back. Default: the Rollout's.
+	// ProgressDeadlineSeconds limits the wait for another ready pod, until all pods are available. After this time, the
+	// release is rolled back. Default: the Rollout's.
 	ProgressDeadlineSeconds int `json:"progressDeadlineSeconds" own:"" min:"1" fix:"write seconds, or leave it out"`
 }
 
@@ -38,7 +38,7 @@ const (
 	SpecCanary SpecRef = "canary"
 )
 
-// ExperimentAnalysis is an analysis of an experiment. If it fails, the release is rolled back.
+// ExperimentAnalysis is an analysis of an experiment. If the analysis fails, the release is rolled back.
 type ExperimentAnalysis struct {
 	Name     string
 	Required bool // must pass before the experiment ends

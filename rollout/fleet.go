@@ -23,7 +23,7 @@ type Stage struct {
 	Name string `json:"name" is:"label" needs:"name the stage: dev"`
 	// Clusters has names and path.Match patterns in the file, and sorted names after ParseFleet.
 	Clusters []string `json:"clusters" needs:"name the stage's clusters: [dev], or [prod-*]"`
-	// Soak is how long an app must be Healthy with a change before the next stage takes it.
+	// Soak is how long an app must be Healthy with a change before the next stage takes the change.
 	Soak      time.Duration `json:"requiredSoakTime"`
 	Approve   Approval      `json:"approve" oneOf:"auto merge" default:"auto"`
 	MaxUpdate Amount        `json:"maxUpdate" default:"100%"` // how many clusters may roll out the same change at once
@@ -37,7 +37,8 @@ func (s *Stage) Ranked(app string) []string {
 	})
 }
 
-// NeededBefore returns how many clusters of lower rank must finish a change before this rank may take it (MaxUpdate).
+// NeededBefore returns how many lower-ranked clusters must finish a change before the cluster with this rank starts
+// (MaxUpdate).
 func (s *Stage) NeededBefore(rank int) int {
 	n := len(s.Clusters)
 	return max(0, rank+1-min(n, max(1, s.MaxUpdate.RoundDown(n))))

@@ -7,9 +7,9 @@ import (
 	"strings"
 )
 
-// Forge configures pull requests. Empty fields follow from the repository's URL.
+// Forge configures pull requests. Defaults are derived from the repository's URL.
 type Forge struct {
-	// Type is the kind of forge. If empty, it follows from the host github.com, gitlab.com, gitea.com or codeberg.org.
+	// Type, if empty, follows from the host github.com, gitlab.com, gitea.com or codeberg.org.
 	Type ForgeType `json:"type" oneOf:"github gitlab gitea" fix:"use gitea for Forgejo, which has the same API"`
 	// URL is the forge's address in a browser, without final slash.
 	URL string `json:"url" like:"url"`
@@ -23,7 +23,6 @@ type Forge struct {
 // ForgeType is a kind of forge.
 type ForgeType string
 
-// Forgejo has Gitea's API.
 const (
 	GitHub ForgeType = "github"
 	GitLab ForgeType = "gitlab"

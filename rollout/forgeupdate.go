@@ -9,7 +9,7 @@ import (
 // ForgeUpdate reports a change of an app's state to a forge.
 type ForgeUpdate struct {
 	Cluster   string
-	Subject   string // the change, in one line; "" if reported again, as after a restart
+	Subject   string // the change, in one line; "" if the state is reported again, as after a restart
 	Before    State  // zero if the state is reported again
 	After     State
 	Proposals []Proposal // proposals that exist, or that this change removed
@@ -45,7 +45,7 @@ type Standing struct {
 	Problem  string // why a new pod is not Ready, or ""
 }
 
-// Change is an object that differs between renders.
+// Change is an object that differs between two renders.
 type Change struct {
 	Ref    Ref
 	Verb   string        // added, removed or changed

@@ -27,7 +27,7 @@ func HashTemplate(template map[string]any) (Hash, error) {
 	return hashBytes(HashVersion, raw), nil
 }
 
-// HashContent returns a hash ("c1-") of a namespace and objects in any order.
+// HashContent returns a hash ("c1-") of a namespace and objects, regardless of order.
 func HashContent(namespace string, objects []Object) (Hash, error) {
 	objects = slices.Clone(objects)
 	slices.SortStableFunc(objects, func(a, b Object) int { return a.Ref().Compare(b.Ref()) })

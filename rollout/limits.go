@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// Limits bound memory and time for rendering an app. An app beyond a limit is held. Zero: default.
+// Limits bound memory and time for rendering an app. An app beyond a limit is held. Zero: the default.
 type Limits struct {
 	Memory     Bytes         `json:"memory" default:"512Mi"`
 	RenderTime time.Duration `json:"renderTime" default:"30s" min:"1" fix:"write 30s, 1m or the like"`

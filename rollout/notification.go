@@ -10,7 +10,7 @@ import (
 	"reflect"
 	"slices"
 	"strings"
-	texttemplate "text/template" // the tests declare a function template
+	texttemplate "text/template" // renamed: tests declare a function template
 	"time"
 )
 
@@ -44,7 +44,7 @@ func TroubleKinds() []EventKind {
 	return []EventKind{EventAborted, EventStalled, EventDegraded, EventHeld}
 }
 
-// Services returns each service's fields, by the name of its block.
+// Services returns each service's fields, by the service's name.
 func Services() map[string]ServiceFields {
 	return map[string]ServiceFields{
 		"slack":        {Needs: []string{"url|token"}, May: []string{"channel", "address"}},

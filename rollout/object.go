@@ -55,7 +55,7 @@ func (o Object) CreateOnly() bool {
 	return o.IsSecret() && o.Annotation(AnnotationCreateOnly) == "true"
 }
 
-// Keeps returns the annotation against pruning, as "key: value", or "".
+// Keeps returns the annotation that prevents pruning, as "key: value", or "".
 func (o Object) Keeps() string {
 	for _, keeps := range [][2]string{{AnnotationPrune, "disabled"}, {AnnotationCreateOnly, "true"}} {
 		if o.Annotation(keeps[0]) == keeps[1] {

@@ -26,7 +26,7 @@ type Trouble struct {
 
 // ObservedRoute shows whether a router accepts an object.
 type ObservedRoute struct {
-	Generation int64          // metadata.generation, incremented at each change of spec
+	Generation int64          // metadata.generation
 	Status     map[string]any // written by a router; nil without a status
 }
 
@@ -55,7 +55,7 @@ type ObservedWorkload struct {
 	Floor      int        // ordered kinds: lowest ordinal with the newest template; others: how many pods stay old
 	Unordered  bool       // Kruise's StatefulSets: pods at or above Floor may have the old template
 	Strays     int        // nodes that should have no pod but keep one, for example after a NoSchedule taint
-	Room       bool       // StatefulSets: the live object has maxUnavailable, so the API server knows it
+	Room       bool       // StatefulSets: the live object has maxUnavailable, so the API server supports this field
 	Revisions  []Revision // one for each ReplicaSet or ControllerRevision, newest first
 }
 
@@ -66,7 +66,7 @@ type Revision struct {
 	Pin        Pin         // label that only this revision's pods have; zero if unknown
 	Current    bool        // has the live template
 	Base       bool        // the status's currentRevision; DaemonSets: has pods, but no known hash
-	Number     int         // a ReplicaSet's deployment.kubernetes.io/revision, or the ControllerRevision's revision
+	Number     int         // deployment.kubernetes.io/revision, or the ControllerRevision's revision
 	Created    time.Time   // in whole seconds
 	Desired    int         // a ReplicaSet's spec.replicas; other kinds: how many pods should have the revision
 	Late       bool        // ReplicaSets: the controller has not seen spec.replicas, and may add pods
@@ -122,7 +122,7 @@ func (w ObservedWorkload) Current() Revision {
 }
 
 // Find returns the revision with a template hash. Edits of the live template may cause several such revisions. Find
-// prefers the current revision, then more pods, then the older revision.
+// prefers the current revision, then the revision with more pods, then the older revision.
 func (w ObservedWorkload) Find(h Hash) (best Revision, found bool) {
 	for _, r := range w.Revisions {
 		if h != "" && r.Hash == h && (!found || better(r, best)) {

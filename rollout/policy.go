@@ -48,7 +48,7 @@ type RolloutRules struct {
 	ByAuthor []AuthorRules `json:"byAuthor" max:"100" fix:"list several authors in one rule"`
 }
 
-// EvidenceRules are requirements on the steps before all users have the new version.
+// EvidenceRules are requirements on the steps that run before all users have the new version.
 type EvidenceRules struct {
 	RequireAnalysis bool          `json:"requireAnalysis"`
 	MinDuration     time.Duration `json:"minDuration"` // least total of timed pauses and experiments
@@ -120,8 +120,8 @@ func isSource(pattern string) bool {
 	return true
 }
 
-// ProjectOf returns the app's project, or nil without a policy. For an app in no project, it returns nil if Unmatched
-// is PolicyAllow. An app in two projects, or otherwise in none, is an InvalidError with HeldPolicy.
+// ProjectOf returns the app's project, or nil without a policy. An app in two projects is an InvalidError with
+// HeldPolicy. An app in no project gets nil if Unmatched is PolicyAllow, else such an error.
 func (p *Policy) ProjectOf(app string) (found *Project, err error) {
 	if p == nil {
 		return nil, nil
@@ -165,8 +165,8 @@ const UnknownAuthor = "unknown"
 // ByAuthor is the field in messages about AuthorRules.
 const ByAuthor = "rollouts.byAuthor"
 
-// Bars returns why the project, perhaps nil, ignores an author's promotions, or "". The result some is true if any rule
-// ignores promotions.
+// Bars returns why the project, perhaps nil, ignores an author's promotions, or "". The second result reports whether
+// any rule ignores promotions.
 func (p *Project) Bars(author string) (why string, some bool) {
 	for i := 0; p != nil && i < len(p.Rollouts.ByAuthor); i++ {
 		rule := p.Rollouts.ByAuthor[i]
@@ -195,7 +195,7 @@ func (p *Project) HasSource(file string) bool {
 
 // matchesFolders takes len(pattern)*len(names) steps, even for many "**".
 func matchesFolders(pattern, names []string) bool {
-	reach := make([]bool, len(names)+1) // reach[i]: the pattern so far matches i names
+	reach := make([]bool, len(names)+1) // reach[i]: the pattern so far matches the first i names
 	reach[0] = true
 	for _, segment := range pattern {
 		next := make([]bool, len(names)+1)

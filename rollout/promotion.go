@@ -14,7 +14,7 @@ type Verb string
 
 const (
 	Promote Verb = "promote" // open gates up to the step Through
-	Hold    Verb = "hold"    // no workload advances while the file says so
+	Hold    Verb = "hold"    // no workload advances while the file says hold
 	Abort   Verb = "abort"   // roll back to stable, and reject the hash
 	Retry   Verb = "retry"   // release a rejected hash again, from the first step
 	Restart Verb = "restart" // replace stable pods created before RestartAt
@@ -26,7 +26,7 @@ func Verbs() []Verb { return []Verb{Promote, Hold, Abort, Retry, Restart} }
 // Full in Through opens all gates and skips all remaining steps.
 const Full = "full"
 
-// ThroughEntry as Through lets an app take a change before its cohort or stage may. It opens no step's gate.
+// ThroughEntry as Through lets an app take a change ahead of the app's cohort or stage. It opens no step's gate.
 const ThroughEntry = "entry"
 
 // Promotion is the file .gitrollout/<cluster>/promote/<app>.yaml. It names a hash, and may name workloads and the

@@ -23,7 +23,7 @@ type App struct {
 	Namespaces, ClusterResources string
 	ServiceAccount               string // account that applies objects, as namespace/name; "": default
 
-	Plain     bool // the folder needs no kustomization; without one, Directory selects manifests
+	Plain     bool // the folder needs no kustomization: Directory can select the manifests
 	Directory Directory
 
 	Helm        Helm   // for a chart in a folder without a kustomization
@@ -94,7 +94,7 @@ func lines(text string) []string {
 
 // Directory selects manifests of a folder without a kustomization. Its field names are Argo CD's.
 type Directory struct {
-	Recurse bool   `json:"recurse"` // also read folders below
+	Recurse bool   `json:"recurse"`
 	Include string `json:"include"` // files to read: one pattern, or several as in "{a.yaml,b/*}"; default: all
 	Exclude string `json:"exclude"` // files to leave out, in the form of Include
 }
@@ -121,7 +121,7 @@ type Render struct {
 	Specs     []Spec            // for each staged workload, ordered by workload
 	Templates map[Workload]Hash // of all workloads, with or without a Rollout
 	Files     []string          // paths of all read files, sorted
-	Digest    string            // digest of Specs and Objects (see Object.Told); if equal, nothing changed
+	Digest    string            // digest of Specs and Objects (see Object.Told); equal digests mean no change
 	Content   Hash              // HashContent of objects, with encrypted values as in Git; "" with Specs
 	Hooked    bool              // Objects has hook Jobs
 	Warnings  []string          // probable mistakes in accepted values, one sentence each
@@ -157,8 +157,8 @@ func (r *Render) Release() Hash {
 // Version returns Release or, for an app without releases, Content.
 func (r *Render) Version() Hash { return cmp.Or(r.Release(), r.Content) }
 
-// InvalidError is an error in the users' repository. It stops the updates of one app or, in the configuration, of all.
-// The text must be stable, because each new text is committed.
+// InvalidError is an error in the users' repository. It stops one app's updates. An error in the configuration stops
+// all apps' updates. The text must be stable, because each new text is committed.
 type InvalidError struct {
 	// About is the object with the error if the object's file is unknown. It is empty for the document being read.
 	About Ref    `json:"about,omitzero"`

@@ -19,7 +19,7 @@ type Sequential struct {
 	Last  []int  `json:"last,omitempty" large:"yes"`
 	Tests []Test `json:"tests"` // one, or one for each bound of a histogram
 
-	// The release fails when its metrics' mean evidence reaches Limit. Metrics is their number.
+	// The release fails when its metrics' mean evidence reaches Limit. Metrics is the number of these metrics.
 	Limit   float64 `json:"limit"`
 	Metrics int     `json:"metrics"`
 }

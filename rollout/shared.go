@@ -10,8 +10,8 @@ import (
 type SharedChanges struct {
 	Over    int      `json:"over" default:"10"`
 	Cohorts []Amount `json:"cohorts" default:"[1, \"10%\", \"100%\"]" max:"20" fix:"leave some out"`
-	// Soak is how long a cohort stays Healthy before the next cohort. After Timeout, an unfinished cohort waits for a
-	// user.
+	// Soak is how long a cohort must stay Healthy before the next cohort starts. After Timeout, an unfinished cohort
+	// waits for a user.
 	Soak    time.Duration `json:"soak" default:"10m"`
 	Timeout time.Duration `json:"timeout" default:"4h" min:"1" fix:"write 4h or the like"`
 }
@@ -35,7 +35,7 @@ func (s SharedChanges) check(file string) error {
 	return nil
 }
 
-// Sizes returns, for each cohort, how many of n apps it and the earlier cohorts have. Sizes increase; the last is n.
+// Sizes returns each cohort's size for n apps, including the apps of earlier cohorts. Sizes increase; the last is n.
 func (s SharedChanges) Sizes(n int) (sizes []int) {
 	last := 0
 	for _, c := range s.Cohorts {

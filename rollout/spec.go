@@ -12,7 +12,7 @@ import (
 type Spec struct {
 	Name      string
 	Workload  Workload
-	Partition *Partitioned // the workload's kind, if not in WorkloadKinds; else nil
+	Partition *Partitioned // nil if the workload's kind is in WorkloadKinds
 	Canary    *Canary      // nil if BlueGreen is set
 	BlueGreen *BlueGreen   // nil if Canary is set
 
@@ -22,12 +22,12 @@ type Spec struct {
 	MinReadySeconds         int       // default 0; seconds that a pod must be Ready to count as available
 	ProgressDeadlineSeconds int       // default 600; seconds without progress; pauses do not count
 	ProgressDeadlineAbort   bool      `json:"progressDeadlineAbort"` // true: abort at the deadline; false (default): only report
-	RollbackWindow          *int      // how many versions before stable skip steps when released again; nil: all
+	RollbackWindow          *int      // number of former versions that skip steps if released again; nil: all
 	Paused                  bool      `json:"paused"`             // spec.paused: while true, no step ends
 	RestartAt               time.Time `json:"restartAt,omitzero"` // pods created earlier are deleted; zero: none
 	Scaling                 Scaling   // source of capacity for canary pods
 
-	// labels and annotations of running pods of stable and the new version, in JSON; "" for none
+	// JSON of the labels and annotations that gitrollout sets on stable pods and on new pods; "" for none
 	StableMetadata, NewMetadata string `json:",omitempty"`
 }
 
@@ -53,7 +53,7 @@ type Canary struct {
 	DynamicStableScale         bool           `json:"dynamicStableScale"` // stable pods decrease with their traffic share
 	Rebalance                  bool           `json:"rebalance" own:""`   // StatefulSets: evict surplus new pods
 	NodeOrder                  []NodeSelector `json:"nodeOrder" own:""`   // DaemonSets: order in which nodes update
-	MinPodsPerReplicaSet       int            // minimum pods of a version with pods; 0 or 1: none
+	MinPodsPerReplicaSet       int            // least pods of a version that has pods; 0 or 1: no minimum
 	AbortScaleDownDelaySeconds int            // with Surge: seconds that canary pods stay after all traffic is on stable
 	ScaleDownDelaySeconds      int            // with Surge and Services: seconds that old pods stay after promotion
 	// how many of a step's new pods must be available; nil: all
@@ -171,10 +171,10 @@ func (Amount) Shape() map[string]any {
 	return either(map[string]any{"type": "integer", "minimum": 0, "maximum": math.MaxInt32}, pattern(`^[0-9]+%?$`))
 }
 
-// RoundUp returns the amount out of n pods, rounded as maxSurge. 25% of 10 is 3.
+// RoundUp returns the amount out of n pods, rounded like maxSurge. 25% of 10 is 3.
 func (a Amount) RoundUp(n int) int { return a.of(n, 99) }
 
-// RoundDown returns the amount out of n pods, rounded as maxUnavailable. 25% of 10 is 2.
+// RoundDown returns the amount out of n pods, rounded like maxUnavailable. 25% of 10 is 2.
 func (a Amount) RoundDown(n int) int { return a.of(n, 0) }
 
 func (a Amount) of(n, hundredths int) int {

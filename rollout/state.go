@@ -38,12 +38,12 @@ type State struct {
 	Path       string        `json:"path" serial:"no"`
 	Formerly   []string      `json:"formerly,omitempty" serial:"yes"` // former names, newest first
 	Serial     int           `json:"serial" serial:"no"`              // number of transitions (IsTransition)
-	Written    int           `json:"written,omitempty" serial:"no"`   // the Serial in workloads' labels if lower than Serial, or 0
+	Written    int           `json:"written,omitempty" serial:"no"`   // LabelSerial of workloads; 0 if equal to Serial
 	Seal       string        `json:"seal,omitempty" serial:"no"`      // reveals edits by hand; set only in the file
 	Phase      Phase         `json:"phase" serial:"yes"`
 	Reason     string        `json:"reason,omitempty" serial:"yes"`   // why the app is in this phase, as one sentence
 	Unhealthy  string        `json:"unhealthy,omitempty" serial:"no"` // problem that outlasted its deadline while no release ran
-	Kept       string        `json:"kept,omitempty" serial:"no"`      // why objects that have left Git still exist, with the fix
+	Kept       string        `json:"kept,omitempty" serial:"no"`      // why objects removed from Git still exist; the fix
 	Ignored    string        `json:"ignored,omitempty" serial:"no"`   // the policy's reason to ignore the promotion file, or ""
 	Held       *Held         `json:"held,omitempty" serial:"no"`
 	Source     string        `json:"source,omitempty" serial:"no"`    // commit whose render is applied
@@ -62,7 +62,7 @@ type State struct {
 	Adopts     Hash          `json:"adopts,omitempty" serial:"yes"`   // version to adopt from another controller
 	Pong       []Workload    `json:"pong,omitempty" serial:"yes"`     // workloads whose stable Service is the pong Service
 	Replicas   []Replicas    `json:"replicas,omitempty" serial:"yes"` // the head's replicas that differ from Source's
-	// digest of a promotion file without effect, which names an earlier attempt, other steps or a version that serves
+	// digest of a promotion file without effect: the file names an earlier attempt, other steps or the serving version
 	Spent string `json:"spent,omitempty" serial:"no"`
 	// the objects in Inventory that gitrollout generates
 	Generated []Ref     `json:"generated,omitempty" serial:"yes"`
@@ -75,7 +75,7 @@ type Entered struct {
 	At     time.Time `json:"at"`
 	Commit string    `json:"commit"`
 	Was    string    `json:"was,omitempty"` // the previous commit; a return to that commit's files does not wait
-	Well   time.Time `json:"well,omitzero"` // when the app's pods were ready; zero if the change makes a new version
+	Well   time.Time `json:"well,omitzero"` // when the app was healthy; zero if the change makes a new version
 	Place
 }
 
@@ -109,7 +109,7 @@ func (s *State) HasSoaked(commit string) bool {
 // IsNewSince reports whether a version became stable at or after a time.
 func (s *State) IsNewSince(t time.Time) bool { return s.Stable != nil && !s.Stable.Since.Before(t) }
 
-// Shown returns the phase to display: Degraded for Healthy if Unhealthy is set.
+// Shown returns the phase to display: Degraded instead of Healthy if Unhealthy is set.
 func (s *State) Shown() Phase {
 	if s.Phase == Healthy && s.Unhealthy != "" {
 		return Degraded
@@ -152,7 +152,7 @@ const (
 	HeldClosed         HeldReason = "ReleasesClosed"    // a window, a freeze or a user's hold delays the release
 	HeldCohort         HeldReason = "WaitsForCohort"    // a change that many apps share has not reached this app
 	HeldShared         HeldReason = "ChangeStopped"     // only a user can let more apps take a change; this app is next
-	HeldStage          HeldReason = "Stage"             // the stage before has not proven the change
+	HeldStage          HeldReason = "Stage"             // the previous stage has not proven the change
 	HeldFleet          HeldReason = "Fleet"             // fleet.yaml is unusable, so the order of clusters is unknown
 	HeldHook           HeldReason = "HookRuns"          // a hook's Job must end before the release begins
 	HeldHookFailed     HeldReason = "HookFailed"        // a hook has failed, before a first deployment or between releases
@@ -161,7 +161,7 @@ const (
 // Waits reports whether the app is held without an error.
 func (h *Held) Waits() bool { return h.Is(HeldClosed, HeldHook, HeldCohort, HeldStage) }
 
-// Is reports whether the app is held for a reason in reasons.
+// Is reports whether the app is held for one of the reasons.
 func (h *Held) Is(reasons ...HeldReason) bool { return h != nil && slices.Contains(reasons, h.Reason) }
 
 // Release is one version of an app.
@@ -173,11 +173,11 @@ type Release struct {
 	Since     time.Time         `json:"since"`          // start of the attempt; in Stable, when it became stable
 	Fast      bool              `json:"fast,omitempty"` // verified before, so steps are skipped
 	Templates map[Workload]Hash `json:"templates"`
-	Serial    int               `json:"serial,omitempty"` // lowest Serial with this release; 0 in older states
+	Serial    int               `json:"serial,omitempty"` // first State.Serial of this release; 0 in older states
 	Images    []string          `json:"images,omitempty"` // see Render.Images; absent in older states
 }
 
-// Same reports whether two releases, perhaps nil, are one attempt.
+// Same reports whether two releases are the same attempt. Both may be nil.
 func (r *Release) Same(o *Release) bool {
 	if r == nil || o == nil {
 		return r == o
@@ -256,7 +256,7 @@ type Rejection struct {
 	Commit    string    `json:"commit"`
 	Reason    string    `json:"reason"`
 	At        time.Time `json:"at"`
-	Promotion string    `json:"promotion,omitempty"` // the promotion file's digest at the rejection; a retry needs another
+	Promotion string    `json:"promotion,omitempty"` // the promotion file's digest; a retry needs a different file
 	Hook      string    `json:"hook,omitempty"`      // namespace/name of the hook whose failure rejected the version
 	Content   Hash      `json:"content,omitempty"`   // hash of the failed hook in Git; a change retries the version
 }

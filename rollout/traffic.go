@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// Traffic configures routers, as Argo Rollouts' trafficRouting.
+// Traffic configures routers, like Argo Rollouts' trafficRouting.
 type Traffic struct {
 	Routers       []Router // at least one, ordered by kind; all get the same weight
 	ManagedRoutes []string // header and mirror routes by precedence
@@ -96,6 +96,6 @@ type Header struct {
 type Routing struct {
 	Step   int       `json:"step"`             // step whose routes are in force
 	Weight int       `json:"weight"`           // the new version's weight, out of Traffic.MaxWeight
-	At     time.Time `json:"at"`               // start of the routes; all proxies know these after Traffic.Settle
+	At     time.Time `json:"at"`               // when the routes began; proxies know the routes after Traffic.Settle
 	Shares bool      `json:"shares,omitempty"` // pods of the step's experiment get their templates' weights
 }

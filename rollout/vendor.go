@@ -38,7 +38,7 @@ type VendorChart struct {
 	Provenance string `json:"provenance,omitempty"`
 }
 
-// VendorGit is a folder of another repository at a commit.
+// VendorGit is a folder of another repository.
 type VendorGit struct {
 	URL  string `json:"url" needs:"write https://host/repository, or ssh://…"`
 	Ref  string `json:"ref" needs:"name a tag, a branch or a commit"`
@@ -90,7 +90,7 @@ func IsPlainPath(name string) bool {
 	return name != "" && path.Clean(name) == name && !isAbove && utf8.ValidString(name) && !strings.ContainsFunc(name, bad)
 }
 
-// ReservedPart returns the first element that may open .git or .gitrollout, or "".
+// ReservedPart returns the first path element that may open .git or .gitrollout, or "".
 func ReservedPart(name string) string {
 	for part := range strings.SplitSeq(name, "/") {
 		if name := GitName(part); name == ".git" || name == ".gitrollout" {

@@ -8,7 +8,7 @@ const (
 	APIVersion = "gitrollout.dev/v1beta1"
 	// AlphaVersion has APIVersion's fields, but its Promotions count steps from 0.
 	AlphaVersion = "gitrollout.dev/v1alpha1"
-	// StepsVersion is AlphaVersion for Promotions that count steps from 1.
+	// StepsVersion exists only for Promotions. These count steps from 1.
 	StepsVersion = "gitrollout.dev/v1alpha2"
 )
 

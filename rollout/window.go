@@ -119,8 +119,8 @@ func (c Calendar) Equal(o Calendar) bool {
 type Shut struct {
 	Freeze *Freeze   // nil for a window
 	Window *Window   // the Deny window; nil for a freeze, or if no Allow window is open
-	Until  time.Time // releases do not advance earlier; zero if unknown
-	Exact  bool      // true: releases may advance at Until; false: perhaps not yet
+	Until  time.Time // releases do not advance before Until; zero if unknown
+	Exact  bool      // true: releases may advance at Until; false: the search ended there
 }
 
 // ShutAt returns why releases may not advance at a time, or false.

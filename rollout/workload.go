@@ -98,8 +98,8 @@ const (
 	AnnotationCluster = "gitrollout.dev/cluster"       // on applied objects: the cluster's name in Git
 	AnnotationHash    = "gitrollout.dev/template-hash" // on workloads: Hash of the applied pod template
 	AnnotationCommit  = "gitrollout.dev/commit"        // on workloads: commit of the applied pod template
-	// LabelSerial has State.Mark on workloads. A record with a lower Serial is outdated. An annotation would change the
-	// ReplicaSet at each step.
+	// LabelSerial has State.Mark on workloads. A record with a lower Serial is outdated. The Deployment controller
+	// would copy an annotation to the ReplicaSet at each step.
 	LabelSerial      = "gitrollout.dev/serial"
 	AnnotationStatus = "gitrollout.dev/status" // on workloads at a step: a text about the release
 	// on generated objects: the Rollout that needs them

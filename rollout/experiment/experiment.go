@@ -95,7 +95,7 @@ func (t Template) metadata(name string) map[string]any {
 	}
 }
 
-// PodLabels returns the labels of the version and the template, except version labels by which the app's Services,
+// PodLabels returns the version's and the template's labels. It omits version labels by which the app's Services,
 // PodDisruptionBudgets and autoscalers would select the pods.
 func (t Template) PodLabels() map[string]string {
 	labels := map[string]string{}
@@ -235,7 +235,7 @@ func (e expression) mismatch(labels map[string]any) string {
 	return ""
 }
 
-// Ports returns the stable Service's ports, without node ports. Without such a Service, it returns the containers'
+// Ports returns the stable Service's ports, without node ports. Without a stable Service, it returns the containers'
 // ports.
 func (t Template) Ports() (ports []any) {
 	if c := t.Spec.Canary; c != nil && (c.StableService != "" || c.PingPong != nil) {

@@ -168,7 +168,7 @@ func TestPorts(t *testing.T) {
 	compare.Check(t, want, template(t, nil).Ports())
 }
 
-// TestCaught checks that Caught returns the app's objects that select an experiment's pods because of labels in the template.
+// TestCaught checks that Caught returns the app's objects whose selectors match the labels that an experiment's template adds.
 func TestCaught(t *testing.T) {
 	for name, tc := range map[string]struct {
 		labels map[string]string

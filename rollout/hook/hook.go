@@ -1,5 +1,5 @@
-// Package hook reads hooks from annotations of gitrollout, Argo CD or Helm. Most hooks are Jobs before or after
-// releases.
+// Package hook reads hooks from annotations of gitrollout, Argo CD or Helm. Most hooks are Jobs that run before or
+// after releases.
 package hook
 
 import (
@@ -242,7 +242,7 @@ func invalid(annotation, value, format string, args ...any) *rollout.InvalidErro
 // Release decides which hooks run.
 type Release struct {
 	First bool // no stable version yet
-	Fast  bool // verified before, so steps are skipped
+	Fast  bool // the version was verified before, so steps are skipped
 }
 
 // At returns the hooks of a time, sorted by order and name. It skips invalid hooks, which package render reports.
@@ -312,7 +312,8 @@ func Content(o rollout.Object) rollout.Hash {
 	return h
 }
 
-// Mended reports whether Git changed or deleted the hook whose failure rejected a release. The release is then retried.
+// Mended reports whether Git changed or deleted the hook whose failure rejected a release. If so, the release is
+// retried.
 func Mended(r rollout.Rejection, objects []rollout.Object) bool {
 	return r.Hook != "" && !slices.ContainsFunc(objects, func(o rollout.Object) bool {
 		return Is(o) && (Hook{Object: o}).Name() == r.Hook && Content(o) == r.Content
@@ -327,7 +328,7 @@ func Known(app string, run rollout.HookRun) rollout.Object {
 	}}
 }
 
-// ID identifies a run's Job among Jobs of one name.
+// ID distinguishes a run's Job from Jobs with the same name.
 func ID(app string, run rollout.HookRun) string {
 	app = cmp.Or(run.App, app)
 	return fmt.Sprintf("%s %s %s %d %s", app, run.Release, run.Name, run.Attempt, run.Since.Format(time.RFC3339))

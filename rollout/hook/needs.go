@@ -25,7 +25,7 @@ func Needs(
 	return needs
 }
 
-// Named returns the Job's Namespace and the objects that its pods reference.
+// Named returns the Job's Namespace, and the objects that the Job's pods reference.
 func Named(h Hook, objects []rollout.Object) []rollout.Object {
 	named := map[rollout.Ref]bool{{Kind: "Namespace", Name: h.Object.Namespace()}: true}
 	EachReference(h.Object.Map("spec", "template", "spec"), func(_, kind, name string) {
@@ -63,7 +63,7 @@ func EachReference(v any, f func(field, kind, name string)) {
 			switch named, is := fields[key]; {
 			case is:
 				add(key, named[0], m[named[1]])
-			case key == "secret": // volumes have secretName, sources of projected volumes name
+			case key == "secret": // secretName in volumes, name in projected volumes
 				add(key, "Secret", m["secretName"])
 				add(key, "Secret", m["name"])
 			case key == "serviceAccountName":

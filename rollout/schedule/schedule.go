@@ -161,7 +161,8 @@ func At(windows []Window, t time.Time) Answer {
 	return Answer{By: first, Until: until}
 }
 
-// shutAt reports whether windows are shut at t, by which denying window, and at least until when (zero: forever).
+// shutAt reports whether windows are shut at t, the denying window's index (or -1), and the earliest possible end
+// (zero: never).
 func shutAt(windows []Window, t time.Time) (by int, until time.Time, shut bool) {
 	allows, inside := false, false
 	by = -1
