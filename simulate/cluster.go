@@ -12,13 +12,13 @@ import (
 	"gitrollout.dev/gitrollout/simulate/kube"
 )
 
-// Cluster models an API server with one forcing field manager. Kube models the controllers.
+// Cluster models an API server. Its only field manager forces each apply. Kube models the controllers.
 type Cluster struct {
 	Kube *kube.Cluster
-	Ends func(job string) rollout.JobState // a Job's state at each check, until its end
+	Ends func(job string) rollout.JobState // a Job's state at each check until the Job ends
 
 	jobs    map[string]*job // by namespace/name
-	made    map[string]int  // creations, by annotation of the hook's run
+	made    map[string]int  // number of created Jobs, by the hook run's annotation
 	objects map[rollout.Ref]*object
 	foreign map[rollout.Ref]string // owners of other controllers' objects
 	version int                    // increases with each visible change

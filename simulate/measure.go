@@ -31,7 +31,6 @@ var phases = []rollout.AnalysisPhase{
 	rollout.AnalysisSuccessful, rollout.AnalysisFailed, rollout.AnalysisInconclusive, rollout.AnalysisErrored,
 }
 
-// set executes "measure METRIC RESULT".
 func (m *meter) set(args, known []string) error {
 	if len(args) < 2 {
 		return errors.New("measure what? write measure METRIC Failed, or a value for its conditions: measure METRIC [0.2]")

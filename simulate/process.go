@@ -22,7 +22,7 @@ func (e Effect) String() string { return strings.TrimSuffix(e.Verb+" "+e.Object,
 
 // Outcome is an effect's result. The zero Outcome means success.
 type Outcome struct {
-	Err   error // that the process receives
+	Err   error // returned to the process
 	After bool  // the effect happens despite Err
 }
 
@@ -31,8 +31,8 @@ type Gate func(Effect) Outcome
 
 var errDead = errors.New("the process is dead")
 
-// Process is one reconciler. Before each effect, it waits for the scheduler's outcome. Only one thread of all processes
-// runs at a time, so that the scheduler orders all effects.
+// Process is one reconciler. Before each effect, it waits until the scheduler sends an Outcome. Only one thread of all
+// processes runs at a time, so that the scheduler orders all effects.
 type Process struct {
 	*reconciler.Reconciler
 	Name  string

@@ -43,8 +43,9 @@ type wanted struct {
 //	  commit release v2
 //	  expect Paused | web: 4 v1, 1 v2
 //
-// A "commit" line needs a commit whose subject has the text, after the commits of earlier lines. An "expect" line needs
-// an app whose status has all parts between | characters. An "error" line needs a pass's error with the text.
+// A "commit" line needs a commit whose subject has the text. The commit must follow earlier lines' commits. An "expect"
+// line needs an app whose status has all parts between | characters. An "error" line needs a pass's error with the
+// text.
 func (s *Story) Play(script string) (*Timeline, error) {
 	t := &Timeline{}
 	for i, line := range strings.Split(strings.TrimRight(script, "\n"), "\n") {

@@ -30,7 +30,6 @@ func (c *Cluster) View(name string, gate Gate) *View {
 	return &View{cluster: c, name: name, gate: gate, digests: map[rollout.Ref]string{}}
 }
 
-// refresh stores the state for reads while Stale is true.
 func (v *View) refresh() {
 	if v.Stale {
 		return
@@ -93,7 +92,7 @@ func (v *View) Nodes(context.Context) (map[string]map[string]string, error) {
 	return v.cluster.Kube.NodeLabels(), nil
 }
 
-// Know implements reconciler.Options.Know, also for existing objects.
+// Know implements reconciler.Options.Know. It also models the kinds' existing objects.
 func (v *View) Know(kinds []rollout.Partitioned) {
 	c := v.cluster
 	for _, p := range kinds {
@@ -108,7 +107,7 @@ func (v *View) Know(kinds []rollout.Partitioned) {
 	}
 }
 
-// OtherOwners implements reconciler.Observer, with Cluster.foreign.
+// OtherOwners implements reconciler.Observer. It reads Cluster.foreign.
 func (v *View) OtherOwners(
 	_ context.Context, app string, objects []rollout.Object, _ time.Time,
 ) ([]rollout.Foreign, error) {
@@ -218,7 +217,7 @@ func (v *View) act(e Effect, do func()) error {
 	return outcome.Err
 }
 
-// Prune implements reconciler.Applier. It keeps another app's object, but reports it as deleted.
+// Prune implements reconciler.Applier. It keeps another app's object, but reports the object as deleted.
 func (v *View) Prune(_ context.Context, app string, candidates []rollout.Ref) ([]rollout.Ref, error) {
 	var gone []rollout.Ref
 	for _, ref := range candidates {

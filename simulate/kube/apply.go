@@ -157,7 +157,6 @@ func minReadyOf(o rollout.Object, by *rollout.Partitioned) int {
 	return int(n)
 }
 
-// amountOf returns 25% for nil, and -1 for an invalid value.
 func amountOf(v any) rollout.Amount {
 	a := rollout.Amount{Value: 25, Percent: true}
 	text, isText := v.(string)
@@ -186,7 +185,7 @@ func validate(o rollout.Object, d Deployment) error {
 	return nil
 }
 
-// fenceposts follows util.ResolveFenceposts, then limits unavailable to Replicas as util.MaxUnavailable.
+// fenceposts follows util.ResolveFenceposts, then limits unavailable to Replicas, like util.MaxUnavailable.
 func (d *Deployment) fenceposts() (surge, unavailable int) {
 	if d.recreate {
 		return 0, 0

@@ -10,7 +10,7 @@ import (
 )
 
 // Cluster models an API server, workload controllers, and a kubelet. The Deployment controller follows
-// pkg/controller/deployment of k8s.io/kubernetes v1.36.3. A random component makes each step, so controllers may see
+// pkg/controller/deployment of k8s.io/kubernetes v1.36.3. At each step, a random component acts, so controllers may see
 // changes late.
 type Cluster struct {
 	Now         time.Time
@@ -22,7 +22,7 @@ type Cluster struct {
 	OnChange    func(what string)
 	Restarts    bool // restart pods that never become ready
 	Nodes       int  // each has a pod of each DaemonSet
-	Lag         bool // a sync may run before a ReplicaSet's report
+	Lag         bool // Deployments may sync before ReplicaSets report status
 	Late        bool // scale-downs may be seen late
 	Sparse      bool // skips Deployments at rest, to save time
 	serial      int
@@ -75,7 +75,7 @@ type ReplicaSet struct {
 	desiredNote, maxNote    int // deployment.kubernetes.io/desired-replicas, max-replicas
 	Version                 int // resourceVersion: a write with an older version fails
 	Pods                    []*Pod
-	late                    int // pods that may still be created before a scale-down is seen
+	late                    int // pods that the controller may create before it sees a scale-down
 	status                  struct{ Replicas, available int }
 }
 
@@ -97,7 +97,7 @@ type Pod struct {
 type write struct {
 	set               *ReplicaSet
 	Version, Replicas int
-	desired, most     int // annotations of the Deployment that the sync has read
+	desired, most     int // the new desiredNote and maxNote
 }
 
 // New returns an empty cluster. Equal seeds of rng give equal runs.

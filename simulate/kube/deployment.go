@@ -10,7 +10,7 @@ import (
 )
 
 // microDeployment makes one step of the Deployment controller: a sync's next write, or a new sync. With Lag, outdated
-// status numbers may let the controller remove more old pods than maxUnavailable allows. Kubernetes can do the same
+// status numbers may let the controller remove more old pods than maxUnavailable allows. Kubernetes has this race too
 // (scaleDownOldReplicaSetsForRollingUpdate). Tests check the strictest invariants only without Lag.
 func (k *Cluster) microDeployment() string {
 	for _, d := range k.shuffled() {

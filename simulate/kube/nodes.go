@@ -58,9 +58,9 @@ func (d *Deployment) mayGo(all []member) []member {
 	return slices.Concat(on, rest)[:max(0, min(len(on)+len(rest), d.Replicas-d.Partition()))]
 }
 
-// microNodes makes one pod's step of the DaemonSet controller of Kubernetes (pkg/controller/daemon) or Kruise. The
-// model ignores maxSurge. Unless OnDelete is set, it deletes unavailable old pods, and available ones within
-// maxUnavailable.
+// microNodes creates or deletes one pod, like the DaemonSet controller of Kubernetes (pkg/controller/daemon) or Kruise.
+// It ignores maxSurge. Unless OnDelete is set, it deletes unavailable old pods and, within maxUnavailable, available
+// old pods.
 func (k *Cluster) microNodes(d *Deployment, all []member) string {
 	for n, m := range all {
 		switch {

@@ -29,7 +29,7 @@ func (k *Cluster) NextDue() (due time.Time) {
 	return due
 }
 
-// Observe returns the state of the given workloads, or of all, as package cluster does.
+// Observe returns the state of the given workloads or, without arguments, of all workloads.
 func (k *Cluster) Observe(only ...rollout.Workload) rollout.Observed {
 	o := rollout.Observed{Workloads: map[rollout.Workload]rollout.ObservedWorkload{}}
 	all := k.Deployments

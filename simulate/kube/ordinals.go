@@ -17,7 +17,7 @@ type ordinals struct {
 	base, update *ReplicaSet // status.currentRevision and .updateRevision
 }
 
-// ordinalsOf also sets the update strategy in s. For built-in kinds, by is nil.
+// ordinalsOf reads a workload's ordinals. It sets the update strategy in s. For built-in kinds, by is nil.
 func ordinalsOf(o rollout.Object, by *rollout.Partitioned, s *settings) *ordinals {
 	out := &ordinals{parallel: o.Map("spec")["podManagementPolicy"] == "Parallel", byNode: o.Kind() == "DaemonSet"}
 	s.onDelete = o.Map("spec", "updateStrategy")["type"] == "OnDelete"
@@ -35,8 +35,8 @@ func ordinalsOf(o rollout.Object, by *rollout.Partitioned, s *settings) *ordinal
 	return out
 }
 
-// Partition returns how many pods, from the lowest ordinal, keep the base revision. It rounds percentages up. Below
-// 100%, at least one unordered pod is new, as in Kruise's CalculatePartitionReplicas (v1.8, pkg/util).
+// Partition returns how many pods, from the lowest ordinal, keep the base revision. It rounds percentages up. With less
+// than 100%, at least one unordered pod is new, as in Kruise's CalculatePartitionReplicas (v1.8, pkg/util).
 func (d *Deployment) Partition() int {
 	if d.sets == nil {
 		return 0
@@ -109,7 +109,7 @@ func (k *Cluster) microOrdinals(d *Deployment) (did string) {
 	return d.reportOrdinals(k.Now)
 }
 
-// microOrdered makes one pod's step of the StatefulSet controller (pkg/controller/statefulset,
+// microOrdered creates or deletes one pod, like the StatefulSet controller (pkg/controller/statefulset,
 // stateful_set_control.go). The feature gate MaxUnavailableStatefulSet is off, the default.
 func (k *Cluster) microOrdered(d *Deployment, all []member) string {
 	if did, stop := k.fill(d, all); stop {
@@ -195,8 +195,8 @@ func (k *Cluster) createMember(d *Deployment, rs *ReplicaSet, n int) string {
 	return did + " as " + p.Name
 }
 
-// reportOrdinals makes a StatefulSet's update revision the base when all pods have it and are ready. Unordered pods
-// need not be ready. A DaemonSet's base revision is always the update revision.
+// reportOrdinals makes a StatefulSet's update revision the base when all pods have this revision and are ready.
+// Unordered pods need not be ready. A DaemonSet's base revision is always the update revision.
 func (d *Deployment) reportOrdinals(now time.Time) string {
 	was, base := d.status, d.sets.base
 	d.status.Replicas, d.status.updated, d.status.available = 0, 0, 0

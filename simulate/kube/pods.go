@@ -81,7 +81,7 @@ func (k *Cluster) createPod(d *Deployment, rs *ReplicaSet) string {
 }
 
 // deletePod deletes an unready pod or, if all are ready, the pod that became ready last. The real ReplicaSet controller
-// also compares the nodes' numbers of pods. gitrollout does not affect its choice.
+// also compares the nodes' numbers of pods. gitrollout does not affect the controller's choice.
 func (k *Cluster) deletePod(live []*Pod) string {
 	pick := k.rng.Perm(len(live))
 	victim := live[pick[0]]

@@ -25,7 +25,8 @@ type Clone struct {
 	config  string // its blob id
 }
 
-// gate gets the verb fetch, read or push, and a commit or branch. If after is set, the server still executes a push.
+// gate gets the verb fetch, read or push, and a commit or branch. If after is set, the server executes a push despite
+// err.
 type gate func(verb, object string) (after bool, err error)
 
 // Clone returns a mirror without commits. The mirror calls gate before each of its requests.
@@ -212,7 +213,7 @@ func (c *Clone) prepare(u rollout.Update) (move, error) {
 	return m, nil
 }
 
-// receive moves all branches or, if another push moved one, none. A repeated push has no effect.
+// receive moves all branches or, if another push moved one, none.
 func (g *Server) receive(by string, moves []move) error {
 	var moved []string
 	arrived := true

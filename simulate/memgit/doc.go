@@ -1,3 +1,2 @@
-// Package memgit models a Git server and its mirrors in memory. Equal content has equal ids. The package imports no
-// package whose tests use the model.
+// Package memgit models a Git server and its mirrors in memory. Equal content has equal ids.
 package memgit
