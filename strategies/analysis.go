@@ -56,7 +56,8 @@ const (
 	stepRun       = "/step-"
 )
 
-// runName returns a name such as web/soak. If a step has no name, or a name that other runs use, it returns web/step-2.
+// runName returns a name such as web/soak. If a step has no name, or a name reserved for other runs, it returns
+// web/step-2.
 func runName(m workloads.Staged) string {
 	name := "/" + m.Stage().Name
 	if name == "/" || name == backgroundRun || name == watchRun || strings.HasPrefix(name, stepRun) {
@@ -130,9 +131,9 @@ func withAnalyses(in, _ Input, d Decision) Decision {
 
 func (w runOf) isRun(r rollout.AnalysisRun) bool { return w.name == r.Name }
 
-// worthRecording reports whether a run has a new verdict, bad measurement or number of consecutive errors. Good
-// measurements count only if all is true: a restarted process repeats unrecorded measurements. A watch has no limit for
-// errors and inconclusive measurements, so it records neither.
+// worthRecording reports whether a run has a new verdict, bad measurement or number of consecutive errors. Unless all
+// is set, good measurements do not count, because a restarted process repeats unrecorded measurements. A watch has no
+// limit for errors and inconclusive measurements, so neither counts.
 func worthRecording(recorded, live rollout.AnalysisRun, all bool) bool {
 	if recorded.Phase != live.Phase || len(recorded.Metrics) != len(live.Metrics) || !recorded.Same(live) {
 		return true
@@ -349,7 +350,7 @@ func measureDue(in Input, d Decision, wanted []runOf, runs []rollout.AnalysisRun
 			}
 			exists := w.experiment == nil || due.about(in, w)
 			due = due.of(so, metric, familyOf(rivals(in, w, wanted), metric), in.Now)
-			if exists && !due.lacksPods() { // otherwise the ReplicaSets do not exist
+			if exists && !due.lacksPods() { // the ReplicaSets exist
 				d.Measure = append(d.Measure, due)
 			}
 		}

@@ -22,8 +22,8 @@ func RequestedAbort(in Input) string {
 	return ""
 }
 
-// aborts reports whether a request names this attempt of the release. A request may also have the stable hash, because
-// some steps apply the stable template to the workload.
+// aborts reports whether a request names this attempt of the release. A request may name the stable hash instead,
+// because some steps apply the stable template to the workload.
 func aborts(in Input, w rollout.Workload, b rollout.BreakGlass) bool {
 	r, stable := in.State.Release, in.State.Stable
 	return r != nil && stable != nil && b.Serial >= r.Serial && b.Serial <= in.State.Serial &&
@@ -74,7 +74,7 @@ func FinishedRequests(in Input) (spent []AbortRequest) {
 	return spent
 }
 
-// RequestWarnings returns a warning for each request: its rollback is not recorded yet, or it has no effect.
+// RequestWarnings returns a warning for each request: the rollback is not recorded yet, or the request has no effect.
 func RequestWarnings(in Input) (warnings []string) {
 	in.State = workloads.Reopened(in.State)
 	spent := FinishedRequests(in)

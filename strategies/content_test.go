@@ -156,8 +156,8 @@ func TestContentHooksFailAtFirst(t *testing.T) {
 	w.is(w.push(content(1, "v1")), ":migrate-1", rollout.Healthy, "1", "v1")
 }
 
-// TestContentHooksOfWhatRuns checks that nothing changes if the first hook of a running app fails. An adoption without a recorded state
-// runs no hook if the app equals Git. Otherwise it runs the hooks of a first deployment.
+// TestContentHooksOfWhatRuns checks that a failed hook changes nothing in an app that ran without hooks before. If the state is lost, hooks
+// of a first deployment run only if the app differs from Git.
 func TestContentHooksOfWhatRuns(t *testing.T) {
 	w := newContentWorld(t)
 	w.is(w.settle(), "", rollout.Healthy, "0", "v1")

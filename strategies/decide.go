@@ -20,7 +20,7 @@ type Input struct {
 	Head      Head
 	Source    *rollout.Render    // the render at State.Source; nil if unreadable
 	State     rollout.State      // the recorded state; zero without a record
-	Pending   *Decision          // the rollback that led to State, until Git has the record; else nil
+	Pending   *Decision          // the rollback that led to State; nil once Git has the record
 	Handed    *rollout.State     // the newest state whose push has not finished, or nil
 	Promotion *rollout.Promotion // nil without a file
 	Observed  rollout.Observed
@@ -36,7 +36,7 @@ type Input struct {
 	Place     *rollout.Place        // place in the head's shared change, for views; nil without a shared change
 	Stage     *rollout.Stage        // the cluster's stage, or nil
 	plans     plan.Cache
-	unshares  bool // requests to experiments must end before their steps do
+	unshares  bool // requests to an experiment must end before the step ends
 }
 
 // Head is the newest commit of the users' branch, with one app's render.
@@ -90,7 +90,7 @@ func Decide(in Input) Decision {
 	return d
 }
 
-// adjustments change each decision, in this order. The parameter given is the input before prepared changed it.
+// adjustments change each decision, in this order. The second input, given, is the caller's original input.
 var adjustments = []func(in, given Input, d Decision) Decision{
 	withKnownHold, // first, because a hold with an unchanged problem is no transition
 	withWatch,     // begins a watch, whose analyses the next adjustment starts
@@ -109,7 +109,7 @@ var adjustments = []func(in, given Input, d Decision) Decision{
 	withQuestion, // depends on State.Source, which is final here
 }
 
-// withKnownHold keeps the recorded hold if its problem is unchanged, and makes texts printable.
+// withKnownHold keeps the recorded hold if its problem is unchanged. It makes a changed state's texts printable.
 func withKnownHold(_, given Input, d Decision) Decision {
 	if !d.State.Equal(&given.State) {
 		d.State = d.State.Printable()

@@ -116,7 +116,7 @@ func Watched(r *rollout.Render) (refs []rollout.Ref) {
 }
 
 // Ahead returns objects that only later steps apply: experiments, routers' objects, and workloads with the new
-// template. The API server can then check these objects early.
+// template. The API server can check these objects early.
 func Ahead(r *rollout.Render, now []rollout.Object) ([]rollout.Object, error) {
 	known := plan.Cache{}
 	all := experimentsAhead(r, known)
@@ -150,8 +150,8 @@ func Ahead(r *rollout.Render, now []rollout.Object) ([]rollout.Object, error) {
 	return all, nil
 }
 
-// Routing returns a text that identifies a state's routes and Service switches. The settle time begins at the first
-// apply with a new text, because a push may delay this apply.
+// Routing returns a text that identifies a state's routes and Service switches. A push may delay the apply of new
+// routes, so the settle time begins at the first apply with a new text.
 func Routing(s rollout.State, source *rollout.Render) string {
 	text := ""
 	s = workloads.Reopened(s)

@@ -23,7 +23,7 @@ type Detection struct {
 	Step      int              `json:"step"`                // counted from 1
 	Fix       string           `json:"fix,omitempty"`       // why there are no figures
 	By        string           `json:"by,omitempty"`        // a label; its distinct values count in place of requests
-	Histogram bool             `json:"histogram,omitempty"` // bad: slower than the bound near stable's 99th percentile
+	Histogram bool             `json:"histogram,omitempty"` // bad if slower than a bound near stable's 99th percentile
 	Weight    float64          `json:"weight"`              // the new version's share of the requests to both versions
 	Looks     int              `json:"looks,omitempty"`     // number of measurements
 	Over      string           `json:"over,omitempty"`      // the duration of all measurements, such as 5m

@@ -44,7 +44,7 @@ func withEntry(in, given Input, d Decision) Decision {
 	}
 	d.Requeue = rollout.Soonest(d.Requeue, laterOnly(e.Due, in.Now))
 	old := given.State.Held
-	isFirst := s.Source == "" && s.Held.Is(rollout.HeldStage, rollout.HeldFleet) // the head's error holds the app
+	isFirst := s.Source == "" && s.Held.Is(rollout.HeldStage, rollout.HeldFleet) // s.Held is the head's error
 	if s.Release != nil || s.Phase == rollout.Aborting || s.Held != nil && !isFirst {
 		return d
 	}

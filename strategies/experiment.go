@@ -16,7 +16,7 @@ import (
 //	entered → its objects are applied → all pods available → recorded
 //	        → duration, analyses → next step: its objects are removed
 //
-// If templates have weights, their pods get requests from "recorded" until the analyses end. gitrollout then removes
+// If templates have weights, their pods get requests from "recorded" until the analyses end. gitrollout removes
 // the objects after proxies know the new routes, also in a rollback. Without weights, a rollback's first apply removes
 // the objects.
 
@@ -132,8 +132,8 @@ func experimentRuns(m workloads.Staged) []runOf {
 	})
 }
 
-// about adds the experiment's values. It returns false while a ReplicaSet is missing. Latest and Stable get the hashes
-// of the experiment's own pods, if any.
+// about adds the experiment's values to m. It returns false while a ReplicaSet is missing. Latest and Stable get the
+// hashes of the experiment's own pods, if the experiment runs these versions.
 func (m *Measure) about(in Input, w runOf) bool {
 	e := w.experiment
 	m.Since = rollout.Later(m.Since, *w.Available) // the experiment's weights are in force from this time

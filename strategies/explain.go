@@ -22,7 +22,7 @@ type Explanation struct {
 	Routed    bool           // weights are shares of requests, not only of pods
 	Routes    []string       // names of the managed routes in force
 	Shares    map[string]int // by Service: the experiment's weights in force, out of Full
-	Real      int            // actual percentage of requests or, without a router, of ready pods
+	Real      int            // new version's actual percentage of requests or, without a router, of ready pods
 	Replicas  int
 	Ready     int
 	Revisions []ExplainedRevision

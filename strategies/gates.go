@@ -194,7 +194,7 @@ func gateBase(_ Input, m workloads.Staged) verdict {
 }
 
 // gateWindow starts no further step while the calendar allows no releases. It delays no promotion in progress, and no
-// verified version that users may need.
+// verified version, because users may need it.
 func gateWindow(in Input, m workloads.Staged) verdict {
 	if in.State.Release.Fast || m.Step >= m.PromotionStep() {
 		return verdict{done: true}
@@ -277,7 +277,7 @@ func gateRouters(in Input, m workloads.Staged) verdict {
 		return verdict{text: "the router to take its objects: " + v.Text, broken: v.Text}
 	case in.Now.Before(due):
 		return verdict{
-			paused: in.State.Phase == rollout.Paused, // a restart repeats this wait, but keeps the phase
+			paused: in.State.Phase == rollout.Paused, // a restart of gitrollout repeats this wait, but keeps the phase
 			text:   fmt.Sprintf("proxies to learn of the new routes (%s)", t.Settle), due: due,
 		}
 	case !v.Taken:

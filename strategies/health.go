@@ -63,8 +63,8 @@ func (h Health) Seen(in Input) Health {
 	return next
 }
 
-// Applied returns the health after an apply. The apply's errors go to Lasts and Why. Seen clears both fields takenFor
-// after a successful apply.
+// Applied returns the health after an apply. The apply's errors go to Lasts and Why. Seen clears both fields when
+// takenFor has passed since a successful apply.
 func (h Health) Applied(lasting, other error, now time.Time) Health {
 	if errors.Is(other, rollout.ErrOverwritten) { // returned by an apply without a release in flight
 		lasting, other = errors.Join(other, lasting), nil

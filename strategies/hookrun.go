@@ -221,8 +221,8 @@ func awaitHook(
 	return d
 }
 
-// endOf returns a run with its Job's result. A running Job counts as failed a minute after its hook's deadline. The
-// parameter its is nil if Git lacks the hook or another release began the run.
+// endOf returns a run with its Job's result. A running Job counts as failed a minute after its hook's deadline. If Git
+// lacks the hook or another release began the run, the parameter its is nil.
 func endOf(
 	now time.Time, run rollout.HookRun, its *hook.Hook, state rollout.JobState,
 ) (over rollout.HookRun, isOver bool) {

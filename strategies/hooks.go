@@ -54,7 +54,7 @@ func started(in Input, start Decision) Decision {
 }
 
 // Coming returns the release that waits for hooks, a window, a freeze, a hold, a cohort or a stage. A first deployment
-// counts only if it waits for hooks, because users cannot abort it otherwise.
+// counts only if it waits for hooks, because users cannot abort its other waits.
 func Coming(in Input) *rollout.Release {
 	h, s := in.State.Held, in.State
 	shut := h.Is(rollout.HeldClosed, rollout.HeldCohort, rollout.HeldShared, rollout.HeldStage, rollout.HeldFleet)
@@ -177,8 +177,8 @@ func tryOf(in Input, release rollout.Release) hook.Release {
 	return hook.Release{First: in.State.Stable == nil, Fast: release.Fast}
 }
 
-// interrupted is the message of an interrupted Job. The Job is deleted when the next hook begins. Before Git has this
-// message, gitrollout would create a deleted Job again.
+// interrupted is the message of an interrupted Job. The Job stays until the next hook begins. If it were deleted before
+// Git has this message, gitrollout would create it again.
 const interrupted = "deleted for a newer release"
 
 // IsLeftToHook reports whether an object, such as a hook's ConfigMap, must stay for the running Job.

@@ -69,8 +69,8 @@ func leftAtRest(in Input, reason rollout.HeldReason, why string) Decision {
 	return hold(s.AtRest(rollout.Healthy, ""), reason, why, in.Head.Commit)
 }
 
-// standing returns the running version of an app that had no documents, or nil if unknown. The version's hash is of the
-// templates from unstaged. If the app has hooks and still no documents, the hash is Source.Content.
+// standing returns the running version of an app that had no documents, or nil if unknown. The version's hash covers
+// the templates that unstaged returns. If the app has hooks and still no documents, the hash is Source.Content.
 func standing(in Input) *rollout.Release {
 	templates, head := unstaged(in), in.Head.Render
 	hash, runs := rollout.ReleaseHash(templates), len(templates) > 0
@@ -102,8 +102,8 @@ func unstaged(in Input) map[rollout.Workload]rollout.Hash {
 	return templates
 }
 
-// unsettled returns why a workload would skip steps. This happens if a commit adds its first document and a new
-// version, while the previous version is unknown or not on all pods. A return to a version with pods is allowed.
+// unsettled returns why a workload would skip steps. This happens if a commit adds the workload's first document and a
+// new version, while the previous version is unknown or not on all pods. A return to a version with pods is allowed.
 func unsettled(in Input) (why string, is bool) {
 	if in.Source == nil {
 		return "", false

@@ -102,7 +102,7 @@ func Ignored(in Input) string {
 	if e := in.Entry; p != nil && p.Barred && e != nil && !e.Open && e.Release == p.Release {
 		return p.Forbidden
 	}
-	if p == nil || s.Phase == "" || p.Through == rollout.ThroughEntry { // an entry concerns no release in flight
+	if p == nil || s.Phase == "" || p.Through == rollout.ThroughEntry { // approves an entry, not the release
 		return ""
 	}
 	isFor := func(r *rollout.Release) bool { return r != nil && r.Hash == p.Release }
@@ -152,8 +152,8 @@ func withIgnored(in, given Input, d Decision) Decision {
 	return d
 }
 
-// NamesNoStep returns an error text if a promotion names a step that its release lacks. It ignores other releases, and
-// workloads without steps, because the promotion file may outlive the steps.
+// NamesNoStep returns an error text if a promotion names a step that its release lacks. It ignores promotions of other
+// releases, and workloads without steps, because the promotion file may outlive the steps.
 func NamesNoStep(r *rollout.Render, p *rollout.Promotion) string {
 	if p.Decision != rollout.Promote || p.AdoptAnyway || p.Release != r.Release() || p.Through == rollout.ThroughEntry {
 		return ""

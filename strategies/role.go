@@ -8,7 +8,7 @@ import (
 	"gitrollout.dev/gitrollout/strategies/plan"
 )
 
-// PodRole is a pod whose labels or annotations do not match its role. Metadata has the right ones in JSON.
+// PodRole is a pod whose labels or annotations do not match its role. Metadata holds the role's metadata in JSON.
 type PodRole struct {
 	Namespace, Metadata string
 	Pod                 rollout.Pod

@@ -45,7 +45,7 @@ func waitForPods(in Input, m workloads.Staged) verdict {
 	return verdict{done: true}
 }
 
-// enough returns how many of a step's pods must be available: all without replicaProgressThreshold. Otherwise, it is
+// enough returns how many of a step's pods must be available: without replicaProgressThreshold, all. Otherwise, it is
 // the maximum of the threshold, 1 and the weight's share of N-maxUnavailable. A step with N pods counts as weight 100.
 func enough(m workloads.Staged, pods int) int {
 	if m.Spec.Canary == nil || m.Spec.Canary.ReplicaProgressThreshold == nil {
@@ -146,7 +146,7 @@ func waitForTime(w plan.TimerWait, in Input, m workloads.Staged) verdict {
 // recordedSoon is the longest duration of a push that does not delay a timed pause.
 const recordedSoon = 5 * time.Second
 
-// sinceHanded returns the next stage's start: now, or an earlier start that is still being pushed.
+// sinceHanded returns the next stage's start: now, or the recent start of a timed pause in Handed.
 func (in Input) sinceHanded(p *plan.Compiled, next rollout.Progress) time.Time {
 	s, _ := p.At(next.Step)
 	w, timed := s.Wait.(plan.TimerWait)

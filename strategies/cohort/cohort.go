@@ -26,7 +26,7 @@ type Member struct {
 	Entered  time.Time // when the app took its commit
 	Doing    string    // a verb for users, such as "is Progressing"
 	Rejected []string  // files of Unproven whose content at the head was in a rejected version; sorted
-	Tried    []string  // files of Changed that the app had before as at the head; sorted
+	Tried    []string  // files of Changed that the app once had with the head's content; sorted
 	Stuck    bool      // the app is unhealthy, or cannot start a release now; other apps come first
 	Apart    bool      // the app neither waits nor counts, such as in a first deployment
 	Gone     bool      // the app left Git: it still runs, but never enters
@@ -58,7 +58,7 @@ type shared struct {
 	id               string
 	readers, entered int
 	proven           []time.Time // the ends of the soak times of healthy apps, sorted
-	blockers         []Member    // apps that took the file and have not proven it, by entry
+	blockers         []Member    // apps that took the file but have not proven it, sorted by Entered
 	rejected         []string    // apps that rejected the file, sorted
 }
 
@@ -78,7 +78,7 @@ func Find(settings rollout.SharedChanges, w World, app Member) (c *Change, err e
 		c.files[file] = f
 		for _, name := range readers {
 			m, failed := w.Member(name)
-			if err = cmp.Or(err, failed); failed != nil { // World is asked about the other apps too
+			if err = cmp.Or(err, failed); failed != nil { // World is asked about all apps, despite errors
 				continue
 			}
 			if _, known := waiting[name]; f.add(m, file, settings.Soak) && !known {
@@ -140,7 +140,7 @@ func (f *shared) sort() {
 }
 
 // rank sorts the waiting apps: first those that had the change before, last the stuck apps. It breaks ties by tier,
-// then by a digest of content and app name. A file's ranks begin after the apps that already have the file.
+// then by a digest of content and app name. A file's first rank is the number of apps that took the file.
 func (c *Change) rank(w World, waiting map[string]*Member) {
 	first := c.Files()[0]
 	salt := first + " " + w.ID(first) + " "
@@ -181,7 +181,7 @@ type Entry struct {
 
 	Held rollout.HeldReason // why an app waits for a stage; "" for a cohort
 	Note string             // about an open entry, for users
-	// Versions has, by cluster, the releases to approve for a stage, if this cluster proposes the approval.
+	// Versions has each cluster's release to approve for a stage. It is set only if this cluster proposes the approval.
 	Versions map[string]rollout.Hash
 }
 

@@ -32,7 +32,7 @@ type World interface {
 	Record(cluster string) (s rollout.State, problem string, err error)
 	// Inputs identifies an app's content at a commit. Content that cannot be built never equals other content.
 	Inputs(cluster, commit string) (Inputs, error)
-	// Lists reports whether a cluster may have the app at the users' branch's head.
+	// Lists reports whether the head of the users' branch lists the app in a cluster; true if unknown.
 	Lists(cluster string) bool
 }
 
@@ -43,11 +43,11 @@ type Place struct {
 	Approved     string // a commit whose change may enter a stage with approvals, or ""
 }
 
-// Choice is a commit that an app may follow. If Waits is set, the app must wait.
+// Choice is a commit that an app may follow.
 type Choice struct {
 	Commit string
-	Waits  string // for users, or ""
-	Hold   string // Waits without details that change, for the record
+	Waits  string // why the app must wait, for users, or ""
+	Hold   string // text of Waits for the record, without details that change
 	Note   string // for users, or ""
 	// Proposes lists the clusters for which to propose a missing approval, from this cluster on. Earlier clusters of
 	// the stage may have newer approvals. Proposes is nil if another cluster proposes.
@@ -55,7 +55,7 @@ type Choice struct {
 }
 
 // Choose returns the newest eligible commit. If none is eligible, it returns the newest commit and why this commit
-// waits. A commit that lacks only an approval counts as eligible, unless an older commit has the approval.
+// waits. A commit that lacks only an approval counts as eligible, unless an older commit is approved.
 func (p Place) Choose(w World, s rollout.State, now time.Time) (best Choice, err error) {
 	all, err := w.Candidates()
 	if err != nil || len(all) == 0 {
@@ -75,14 +75,14 @@ func (p Place) Choose(w World, s rollout.State, now time.Time) (best Choice, err
 		}
 		if err == nil && eligible && !approved && p.Approved != "" {
 			approved, err = same(w, p.Cluster, commit, p.Approved)
-		} else if err == nil && eligible && !approved { // a rejected change stays rejected without an approval
+		} else if err == nil && eligible && !approved { // a change that has run needs no approval
 			approved, err = HasRun(w, p.Cluster, s, commit)
 		}
 		if err == nil && eligible && !approved {
 			c.Waits = fmt.Sprintf("an approval for stage %s: gitrollout promote %s --through %s", stage.Name, p.App,
 				rollout.ThroughEntry)
 			c.Proposes, err = p.rest(w, commit, now)
-			if c.Hold = c.Waits; c.Proposes == nil { // the record changes when this cluster may propose
+			if c.Hold = c.Waits; c.Proposes == nil { // so the record changes when this cluster may propose
 				c.Hold = "an approval for stage " + stage.Name + ", which a cluster before proposes"
 			}
 		}
@@ -147,7 +147,7 @@ func Soaks(s rollout.State, soak time.Duration, now time.Time) string {
 }
 
 // check returns a Choice that waits if the previous stage has not proven the commit, or if maxUpdate does not permit
-// it. Proof of another commit counts if this cluster's inputs are the same.
+// it. Proof of another commit counts if both commits have the same inputs for this cluster.
 func (p Place) check(w World, commit string, now time.Time) (c Choice, err error) {
 	if p.Fleet.StageOf(p.Cluster) > 0 {
 		c, err = p.proven(w, commit, now)
@@ -176,7 +176,7 @@ func (p Place) proven(w World, commit string, now time.Time) (c Choice, err erro
 	for _, cluster := range before.Clusters {
 		e, failed := p.proof(w, before, cluster, commit, now)
 		switch err = cmp.Or(err, failed); {
-		case err != nil: // asks about the other clusters too
+		case err != nil: // the loop still asks about other clusters
 		case e.lacks:
 			lack++
 			c.Note = fmt.Sprintf("%s of stage %s has no app %s", cluster, before.Name, p.App)

@@ -269,8 +269,8 @@ func TestAsksAboutAllClusters(t *testing.T) {
 	compare.Check(t, 3, most)
 }
 
-// TestMaxUpdate checks that the clusters of a stage begin in the order of their ranks, each when enough clusters with lower ranks are done.
-// A cluster without the app or with unchanged inputs is done.
+// TestMaxUpdate checks that the clusters of a stage begin in the order of their ranks. A cluster begins if fewer than maxUpdate clusters
+// with lower ranks are not done. A cluster without the app or with unchanged inputs is done.
 func TestMaxUpdate(t *testing.T) {
 	for most, want := range map[rollout.Amount][]int{ // how many clusters may begin when 0, 1, 2 and 3 lower ranks are done
 		{Value: 25, Percent: true}:  {1, 2, 3, 4},

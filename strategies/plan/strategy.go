@@ -28,7 +28,7 @@ const (
 	StrategyRollingUpdate Strategy = "rollingUpdate"
 )
 
-// Role is a version's role in a release, for texts and output.
+// Role is a version's role in a release, in output.
 type Role string
 
 const (
@@ -127,7 +127,7 @@ func Compile(spec rollout.Spec) *Compiled {
 	return &p
 }
 
-// Names returns the stages' names, as users write in "through: NAME".
+// Names returns the stages' names, for "through: NAME".
 func (p *Compiled) Names() []string {
 	return rollout.Mapped(p.Stages, func(s Stage) string { return s.Name })
 }
@@ -198,7 +198,7 @@ func (p *Compiled) Moved() int {
 	return p.PromotionStep()
 }
 
-// HasSwitched reports whether the users' Service is switched by the end of a step.
+// HasSwitched reports whether a step or an earlier step switches the users' Service.
 func (p *Compiled) HasSwitched(step int) bool {
 	return slices.ContainsFunc(p.Stages[:min(step+1, len(p.Stages))], func(s Stage) bool { return s.Switched })
 }
@@ -254,7 +254,7 @@ func MinReady(spec rollout.Spec) time.Duration {
 }
 
 // MovedAt returns the index of the first stage after all users have moved and all analyses have ended, or len(Stages).
-// It returns false if users only move as pods are replaced.
+// It returns false if users move only as pods are replaced.
 func (p *Compiled) MovedAt() (int, bool) {
 	n := len(p.Stages)
 	if n > 0 && p.Stages[n-1].keeps {
@@ -290,8 +290,8 @@ func (s Stage) RoutesAs(o Stage) bool {
 // Swaps reports whether a release swaps the roles of both Services.
 func (p *Compiled) Swaps() bool { return p.pingPong && len(p.Stages) > 0 }
 
-// LeftServices returns the Services in known and in the old plan that have no role in this plan. Without a router, a
-// former main Service counts even if this plan uses it as side.
+// LeftServices returns the known Services and the old plan's Services that have no role in this plan. Without a router,
+// a former main Service counts even if this plan uses it as side.
 func (p *Compiled) LeftServices(s rollout.State, known []string, old *Compiled) []string {
 	if old == nil {
 		return known

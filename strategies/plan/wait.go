@@ -11,7 +11,7 @@ import (
 // Wait is the condition that keeps a workload at a stage. Each kind of condition has a type.
 type Wait interface{ Traits() traits }
 
-// traits holds a wait's properties, and its lines in the plan's digest.
+// traits holds a wait's properties and digest lines.
 type traits struct {
 	Number   int // the kind of wait in the digest
 	duration time.Duration

@@ -1,3 +1,3 @@
-// Package routes splits a release's requests: the pods that Services select, and the weights and matches that package
-// traffic writes into the routers' objects.
+// Package routes splits a release's requests. It decides which pods Services select, and which weights and matches
+// package traffic writes into the routers' objects.
 package routes

@@ -227,14 +227,13 @@ func (m pinning) draining() bool {
 	return (promoted || m.Want().Stable == 0) && (m.Live.Hash != m.state.StableHash(m.Workload) || !m.Live.Synced)
 }
 
-// isUntouched reports whether the new version had weight 0, at a step of another plan than the stable commit's.
+// isUntouched reports whether the new version had weight 0 at its step, and the stable commit has another plan.
 func (m pinning) isUntouched() bool {
 	return m.Plan != m.Digest() && m.Step < m.Of && m.Weight == 0 && (m.Live.Synced || m.Live.Hash == m.Stable.Hash)
 }
 
-// neededStable returns how many stable pods must be ready before a rollback sends them all requests. All N must be
-// ready if the new version had all requests, or fewer with a shared Service or dynamicStableScale. Otherwise, one is
-// enough.
+// neededStable returns how many stable pods must be ready before a rollback sends them all requests. Without a shared
+// Service or dynamicStableScale, all N must be ready if the new version had all requests, else one.
 func (m pinning) neededStable() int {
 	switch {
 	case m.isUntouched():

@@ -50,8 +50,8 @@ func (daemonSet) evict(in Evicting, w rollout.Workload, live rollout.ObservedWor
 	return within(spare, w, first[:min(len(first), max(0, m.Want().Canary-m.Fresh.Desired))])
 }
 
-// inNodeOrder sorts pods by the first selector that matches their node. A digest of release and node sorts equal pods,
-// so that each release begins on another node.
+// inNodeOrder sorts pods by the first selector that matches their node, then by a digest of release and node. So each
+// release begins on another node.
 func inNodeOrder(pods []rollout.Pod, order []rollout.NodeSelector, in Evicting, broken bool) []rollout.Pod {
 	rank := func(p rollout.Pod) int {
 		if broken && p.Ready {

@@ -17,7 +17,7 @@ type kind interface {
 
 	Hold(o rollout.Object, f Limits)
 
-	// Reached returns the counts at a stage's end, with surplus new pods that the controller keeps.
+	// Reached returns the counts at a stage's end, including surplus new pods that the controller keeps.
 	Reached(m Staged, want plan.Counts) plan.Counts
 }
 
@@ -28,7 +28,7 @@ type evictor interface {
 
 // turner is a kind that starts a rollback with a changed object.
 type turner interface {
-	// turn returns the object to apply when a rollback starts; nil: no change.
+	// turn returns nil for no change.
 	turn(m Staged, o rollout.Object) rollout.Object
 }
 
@@ -106,7 +106,7 @@ func LimitsOf(m Staged, v View) (Limits, bool) {
 	case m.leaves && known && m.Live.Hash == m.Stable.Hash:
 		return Limits{asIs: true}, true // new pods already stop, and the new template could start some
 	case want.Stable > 0 && m.Stable.Desired == 0 && m.Fresh.Ready() == 0:
-		// At 0 replicas, the limits would make all pods new pods.
+		// Without stable pods, the limits would start only new pods.
 		return Limits{}, false
 	case m.HasStrangers(want) && !m.HasMoved(m.Progress):
 		// Pods of a third ReplicaSet, from an image set by hand, would stay forever.
@@ -116,8 +116,8 @@ func LimitsOf(m Staged, v View) (Limits, bool) {
 }
 
 // HasStrangers reports whether a workload has pods of neither version. A manual edit may create a second ReplicaSet
-// with the new version's hash. If the older ReplicaSet has the higher revision number and the newer has no pods, the
-// older's pods are no strangers. For ordered kinds, only pods below the partition can be strangers.
+// with the new version's hash. An older ReplicaSet's pods are no strangers if its revision number is higher and the
+// newer ReplicaSet has no pods. For ordered kinds, only pods below the partition can be strangers.
 func (m Staged) HasStrangers(want plan.Counts) bool {
 	isBelow := func(p rollout.Pod) bool { return ordinal(p) < m.Live.First+m.N-want.Canary }
 	return slices.ContainsFunc(m.Live.Revisions, func(r rollout.Revision) bool {

@@ -184,9 +184,10 @@ func growth(m Staged) int {
 	return n + (n+c-1)/(2*c)
 }
 
-// countInTurn keeps the old replicas while both versions together have too many pods for the new number. If one write
-// changes template and replicas, the controller removes surplus pods of all versions in proportion (k8s.io/kubernetes
-// pkg/controller/deployment, sync.go). If the template changes first, only the new version's pods are surplus.
+// countInTurn keeps the old number of replicas while both versions together have too many pods for the new number. If
+// one write changes template and replicas, the controller removes surplus pods of all versions in proportion
+// (k8s.io/kubernetes pkg/controller/deployment, sync.go). If the template changes first, only the new version's pods
+// are surplus.
 func countInTurn(s rollout.State, v View, spec rollout.Spec, o rollout.Object) rollout.Object {
 	n, live := Asked(s, spec), v.Observed.Workloads[spec.Workload]
 	fresh, _ := live.Find(v.Source.Templates[spec.Workload])

@@ -8,14 +8,14 @@ import (
 )
 
 // partitioned moves the pods of a rollout.Partitioned kind. Each pass computes the partition, because an autoscaler may
-// change replicas. The controller counts all unready pods before it replaces a pod.
+// change replicas. The controller of most kinds counts all unready pods before it replaces a pod, so Limits does not.
 type partitioned struct {
 	inTurn
 	rollout.Partitioned
 }
 
-// Limits returns the stage's number of new pods. With one pod per node, each pass adds only as many nodes as may lack a
-// ready pod. The controller ignores failed pods on other nodes. All earlier nodes must have new pods first.
+// Limits returns the stage's number of new pods. With one pod per node, the controller ignores failed pods on other
+// nodes. So once all earlier nodes have new pods, each pass adds only as many nodes as may lack a ready pod.
 func (p partitioned) Limits(m Staged, want plan.Counts, v View) (Limits, bool) {
 	if m.IsTakenForAll() {
 		return Limits{}, false
@@ -48,7 +48,8 @@ func (p partitioned) Hold(o rollout.Object, f Limits) {
 	o.Set(value, strings.Split(p.Partition, ".")...)
 }
 
-// Own sets the partition to 0 to undo manual changes. Hold may then set another partition. Kruise needs the field.
+// Own undoes manual changes of the partition. It writes 0, because Kruise needs the field. Hold may then write another
+// partition.
 func (p partitioned) Own(o rollout.Object) {
 	if !p.CountsNew {
 		o.Set(int64(0), strings.Split(p.Partition, ".")...)

@@ -18,7 +18,8 @@ func KnownOf(r rollout.Revision, t *plan.Routing, now time.Time) int {
 	return min(r.Serving(now, Learnt(t)), r.Desired)
 }
 
-// Learnt returns how long a pod must be ready to be known to proxies, plus 1s, because ready times are whole seconds.
+// Learnt returns how long a pod must be ready before proxies know the pod. It adds 1s, because ready times are whole
+// seconds.
 func Learnt(t *plan.Routing) time.Duration {
 	if t.Settle == 0 {
 		return 0
@@ -26,8 +27,8 @@ func Learnt(t *plan.Routing) time.Duration {
 	return t.Settle + time.Second
 }
 
-// Planned returns the counts for the last routed weight. If a later step has this weight and fewer new pods, the later
-// step's number applies.
+// Planned returns the counts for the last routed weight. If a later step has this weight, the smaller number of new
+// pods applies.
 func (m Staged) Planned() plan.Counts {
 	c := m.CountsAt(m.Routed.Step, m.N)
 	for step := m.Routed.Step + 1; step <= m.Step && !m.NeedsRouting(); step++ {
@@ -36,8 +37,8 @@ func (m Staged) Planned() plan.Counts {
 	return c
 }
 
-// borne returns how many new pods the routed weight needs. If Git has changed the step's weight since, this may be more
-// than the step's pods.
+// borne returns how many new pods the routed weight needs. If Git has changed the step's weight after the routing, the
+// result may exceed the step's pods.
 func (m Staged) borne() int {
 	n := m.Planned().Canary
 	if m.RoutedWeight(m.RoutedAt(m.Routed.Step)) != m.Routed.Weight {

@@ -83,8 +83,8 @@ func (statefulSet) room(o rollout.Object, live rollout.ObservedWorkload) {
 	}
 }
 
-// Reached omits surplus new pods that "rebalance" evicts. If evicted pods would return as new pods, "rebalance" evicts
-// none.
+// Reached returns want if "rebalance" evicts surplus new pods. Pods that would return as new pods are not evicted, and
+// count.
 func (k statefulSet) Reached(m Staged, want plan.Counts) plan.Counts {
 	if m.Spec.Canary.Rebalance && !m.Fresh.Base {
 		return want
@@ -134,8 +134,8 @@ func (statefulSet) evict(in Evicting, w rollout.Workload, live rollout.ObservedW
 	return evictInOrder(in, w, live)
 }
 
-// evictInOrder returns stuck's pod, if it may be evicted now. With OrderedReady, the controller replaces no pod while
-// another is not ready (kubernetes#67250).
+// evictInOrder returns the pod from stuck, if it may be evicted now. With OrderedReady, the controller replaces no pod
+// while another is not ready (kubernetes#67250).
 //
 // In a rollback, and at a step without new pods, this pod has the release's version. It is evicted only after the
 // workload has the stable template, because it would otherwise return in the same version. Other steps evict only pods
@@ -167,8 +167,8 @@ func stuck(w rollout.Workload, live rollout.ObservedWorkload) (one []Eviction) {
 	return one
 }
 
-// above returns the pod that "rebalance" evicts: a new pod with an ordinal below the partition. Unready pods come
-// first, then the lowest ordinal.
+// above returns the pod that "rebalance" evicts: a new pod with an ordinal below the partition. It prefers unready
+// pods, then the lowest ordinal.
 func above(in Evicting, spec rollout.Spec, live rollout.ObservedWorkload) (one []Eviction) {
 	serving := 0
 	for _, r := range live.Revisions {

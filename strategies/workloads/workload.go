@@ -85,7 +85,7 @@ func Blocker(m Staged) (rollout.Pod, bool) {
 // Stage returns the present stage; zero after the last.
 func (m Staged) Stage() plan.Stage { return m.RoutedAt(m.Step) }
 
-// Want returns the counts at the step's end. A rollback starts no new pod, even after a scale-up, or if the step was
+// Want returns the counts at the step's end. A rollback starts no new pod, even after a scale-up or at a step that was
 // never applied.
 func (m Staged) Want() plan.Counts {
 	c := m.CountsAt(m.Step, m.N)
@@ -153,7 +153,7 @@ func IsHeld(s rollout.State) bool {
 }
 
 // commitOf returns the commit of the release or stable version with the hash, or "". Objects are marked with this
-// commit, so a push alone changes no object.
+// commit, not the newest, so a push alone changes no object.
 func commitOf(s rollout.State, w rollout.Workload, hash rollout.Hash) string {
 	switch {
 	case s.Release != nil && s.Release.Templates[w] == hash:
