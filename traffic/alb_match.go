@@ -24,8 +24,8 @@ func albConditions(m rollout.Match) (all []any) {
 		header(h.Name, albValue(h.StringMatch))
 	}
 	for _, c := range m.Cookies {
-		// A check of a cookie's start and end would need three values, which is too many. So an exact match checks only
-		// the end (beta=on matches xbeta=on), and a prefix match only the start.
+		// A check of a cookie's start and end would need four values, but host and path may leave only two. So an exact
+		// match checks only the end (beta=on matches xbeta=on), and a prefix match checks only the start.
 		if c.Prefix != "" {
 			header("Cookie", c.Name+"="+c.Prefix+"*", "*; "+c.Name+"="+c.Prefix+"*")
 		} else {
@@ -143,7 +143,7 @@ func albBoth(own albPath, m rollout.StringMatch) ([]albPath, bool) {
 		}
 		return nil, true
 	}
-	// A pattern keeps its kind, because the controller sorts by kind.
+	// The result has own's kind, because the controller sorts by kind.
 	front, all := strings.CutSuffix(own.path, "/*")
 	if strings.ContainsAny(front, "*?") {
 		return nil, false

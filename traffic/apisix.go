@@ -30,8 +30,8 @@ type apisixConfig struct {
 	Route struct {
 		Name string `json:"name" object:"ApisixRoute"`
 
-		// Rules are the names of the rules to split. The default is the rule with the route's name or, without one, all
-		// rules with the stable Service.
+		// Rules are the names of the rules to split. The default is the rule with the ApisixRoute's name or, if no rule
+		// has this name, all rules with the stable Service.
 		Rules []string `json:"rules,omitempty"`
 	} `json:"route"`
 }

@@ -28,7 +28,7 @@ func Unsupported(kind string, route rollout.ManagedRoute) (field, why string) {
 	return "", ""
 }
 
-// Lacks returns why a router does not support a setting of optional, or "".
+// Lacks returns why a router does not support an optional setting, or "".
 func Lacks(kind, setting string) string {
 	f := feature(setting)
 	if r, ok := find(kind); ok && r.features[f] == 0 {

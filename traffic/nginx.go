@@ -18,7 +18,8 @@ import (
 //
 //   - There is one canary per Service and port, not per path. Other Ingresses' requests to the Service are also split.
 //   - Only paths of the stable Ingress can be split, and their copies must have the same pathType.
-//   - If another path of the host leads to the canary Service, the split ends. So steps cannot match a path.
+//   - If another path of the host leads to the canary Service, the split ends. So the overlay adds no such
+//     path, and steps cannot match a path.
 //   - The order of precedence is: session cookie, header, cookie, weight.
 //   - ingress-nginx reads a total weight below 100 as 100.
 var nginx = router{
@@ -187,8 +188,8 @@ func (c *nginxConfig) annotations(stable rollout.Object, users map[string]string
 	return out, nil
 }
 
-// stick turns on session affinity at the stable Ingress, which the canary Ingress inherits. The weight becomes the
-// canary's share of new users. The cookie's name contains the pod hash. An affinity in Git has the same effect.
+// stick turns on session affinity at the stable Ingress. The canary Ingress inherits the affinity. The weight becomes
+// the canary's share of new users. The cookie's name contains the pod hash. An affinity in Git has the same effect.
 func (c *nginxConfig) stick(stable rollout.Object, r Route) {
 	if stable.Annotation(c.key("affinity")) != "" {
 		return

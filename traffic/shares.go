@@ -16,7 +16,7 @@ type shares struct {
 	headers        *rollout.HeaderModifier
 }
 
-// sharesOf finds the Rollout's Services among the entries. is may refuse an entry, and may be nil.
+// sharesOf finds the Rollout's Services among the entries. "is", if not nil, selects entries.
 func sharesOf(entries []any, name string, r Route, is func(entry map[string]any) bool) shares {
 	find := func(service string) int {
 		return slices.IndexFunc(entries, func(entry any) bool {
@@ -27,8 +27,8 @@ func sharesOf(entries []any, name string, r Route, is func(entry map[string]any)
 	return shares{entries: entries, name: name, stable: find(r.Stable), canary: find(r.Canary)}
 }
 
-// alone refuses a third weighted entry. what is the word for an entry in errors, such as "backend". owner is the fix's
-// new place for the entry, such as "a rule".
+// alone refuses a third weighted entry. "what" names an entry in errors, such as "backend". "owner" is where the fix
+// moves the entry, such as "a rule".
 func (s shares) alone(ref rollout.Ref, place, what, owner string) error {
 	for i, entry := range s.entries {
 		weight, given := number(mapping(entry)["weight"])

@@ -113,7 +113,7 @@ func (e *traefikEdit) split() error {
 		return err
 	}
 	if all.canary >= 0 && e.Active && e.Weight == 0 {
-		// The canary may have no pods, and would break the TraefikService without allowEmptyServices.
+		// Without allowEmptyServices, a canary without pods would break the TraefikService.
 		entries = slices.Delete(entries, all.canary, all.canary+1)
 	}
 	set(e.weighted, entries, "spec", "weighted", "services")

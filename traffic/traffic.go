@@ -52,8 +52,8 @@ func (r Route) rest() int {
 	return max(0, rest)
 }
 
-// Parse reads the block of one router in trafficRouting. rename returns the name that kustomize gave an object. If
-// rename is nil, names stay. Errors are InvalidErrors with a Field below trafficRouting.
+// Parse reads the block of one router in trafficRouting. rename returns the name that kustomize gave an object. Errors
+// are InvalidErrors with a Field below trafficRouting.
 func Parse(kind string, raw any, rename func(kind, name string) string) (rollout.Router, error) {
 	r, ok := find(kind)
 	if !ok {
@@ -124,7 +124,7 @@ func Overlay(o *Objects, routers []rollout.Router, r Route) error {
 	return nil
 }
 
-// NeedsServices reports whether a router splits between Services, and not between subsets.
+// NeedsServices reports whether a router splits between Services instead of subsets.
 func NeedsServices(r rollout.Router) bool {
 	s, can := r.Config.(interface{ bySubset() bool })
 	return !can || !s.bySubset()
