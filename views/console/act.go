@@ -41,7 +41,7 @@ func (w *Session) Change(ctx context.Context, name string, a propose.Action, che
 	return o, nil
 }
 
-// Sharing returns all apps that wait for the named apps' shared changes.
+// Sharing returns all apps that wait for the same shared changes as the named apps.
 func Sharing(ctx context.Context, w *Session, names []string) (all []string, err error) {
 	l, err := w.Listing(ctx, nil, w.Now())
 	for _, name := range names {
@@ -67,8 +67,8 @@ func (w *Session) Push(ctx context.Context, who rollout.Identity, o propose.Chan
 	case o.Branch != w.Branch:
 		return w.pushProposal(ctx, who, o)
 	}
-	// Newer commits do no harm, because the edited files name release hashes.
-	decided := o // the last attempt's change; the next attempt may find the same head
+	// The edits also fit newer commits, because the edited files name release hashes.
+	decided := o // kept for a later attempt at the same head
 	id, err := w.Repo.CommitToBranch(ctx, o.Branch, func(now *git.Snapshot) (rollout.Update, error) {
 		if id := now.Commit().ID; o.Again != nil && id != w.Tip.Tree.Commit().ID {
 			err := w.At(ctx, id)

@@ -37,7 +37,7 @@ func (w *Session) Listing(ctx context.Context, args []string, now time.Time) (st
 	if text := w.Warning(); text != "" && len(args) > 0 { // "get NAME" shows no note of the listing
 		l.Apps[0].Warnings = append(slices.Clone(l.Apps[0].Warnings), text)
 	}
-	if slices.Contains(errs, nil) { // an app can be read; the rows of other apps show errors
+	if slices.Contains(errs, nil) { // rows of unreadable apps show errors
 		return l, nil
 	}
 	return l, errors.Join(errs...)

@@ -36,12 +36,12 @@ type Records struct {
 
 	mu     sync.Mutex
 	world  *Session        // nil before the first open
-	client *cluster.Client // if nil, why has the reason
+	client *cluster.Client // if nil, "why" has the reason
 	within []string        // sets Session.Within
 	why    string
 }
 
-// Watch sets the cluster's client. If within is not nil, only its namespaces are read.
+// Watch sets the cluster's client. If within is not nil, only these namespaces are read.
 func (r *Records) Watch(client *cluster.Client, within []string, why string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -159,7 +159,7 @@ func (r *Records) History(ctx context.Context, name string) (dashboard.History, 
 	pages := forge.PagesOf(w.Config().Forge, w.Repo.Remote().String())
 	h := dashboard.History{Links: dashboard.Links{
 		Commit: pages.Commit("{}"),
-		// Pull has escaped {}.
+		// Pull escapes the placeholder {}.
 		Branch: strings.ReplaceAll(pages.Pull(w.Branch, "{}"), url.QueryEscape("{}"), "{}"),
 	}}
 	if w.Heads.State == "" {

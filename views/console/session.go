@@ -28,14 +28,14 @@ type Options struct {
 	Own      string // gitrollout's namespace, to which no app may write; or ""
 	Now      func() time.Time
 	Command  func(line string) string // adds the current flags to a suggested command
-	// Detail reads an app's commits even if no decision needs these. This is slow for many apps.
+	// Detail also reads an app's commits that no decision needs. This is slow for many apps.
 	Detail bool
 
 	Signers  git.Verifier // verifies the parent of a new commit; may be nil
 	Unsigned string       // last line of the error about unsigned commits
 }
 
-// Session is a user's view of both branches and, if Client is set, of the cluster.
+// Session is a user's view of the users' branch, the state branch and, if Client is set, the cluster.
 type Session struct {
 	Options
 	Heads  rollout.Heads
@@ -230,8 +230,8 @@ func (w *Session) Input(ctx context.Context, app rollout.App, now time.Time) (in
 
 var errNotNeeded = errors.New("is not needed")
 
-// gatherer renders only head, unless needed is true. *failed gets errors of Git and the cluster, except errors about
-// missing or invalid commits.
+// gatherer returns a Gatherer. If needed is false, the Gatherer renders only head. *failed gets errors of Git and the
+// cluster, except errors about missing or invalid commits.
 func (w *Session) gatherer(ctx context.Context, head *rollout.Render, needed bool, failed *error) (g source.Gatherer) {
 	g.RenderAt = func(ctx context.Context, app rollout.App, commit string) (*rollout.Render, error) {
 		switch {

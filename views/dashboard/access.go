@@ -152,7 +152,7 @@ func (r *rules) byToken(token string) (found Person, is bool) {
 	return found, is
 }
 
-// may returns a user's verbs for an app. A token that is no longer in the file has none.
+// may returns a user's verbs for an app. A token that is no longer in the file has no verbs.
 func (r *rules) may(p Person, app string) []rollout.Verb {
 	var granted []rollout.Verb
 	for _, rule := range r.People {

@@ -15,7 +15,7 @@ import (
 	"gitrollout.dev/gitrollout/views/status"
 )
 
-// Board holds the apps' status. It numbers changes, so that browsers can request later ones.
+// Board holds the apps' status. It numbers changes, so that browsers can request newer changes.
 type Board struct {
 	Cluster string
 	Staged  atomic.Bool // there is a fleet.yaml

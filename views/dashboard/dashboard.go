@@ -37,7 +37,7 @@ type Pod struct {
 // Diff holds a release's changed objects. Secrets' values are masked.
 type Diff struct {
 	From    string   `json:"from,omitempty"` // stable commit
-	To      string   `json:"to,omitempty"`   // the release's; "" without comparison
+	To      string   `json:"to,omitempty"`   // the release's commit, or ""
 	Objects []Object `json:"objects"`
 	Note    string   `json:"note,omitempty"`
 }

@@ -10,7 +10,7 @@ import (
 )
 
 const (
-	// heartbeat is the interval of empty messages, so that proxies keep an idle stream.
+	// heartbeat is the interval of empty messages. They keep proxies from closing an idle stream.
 	heartbeat = 15 * time.Second
 	// together delays an event to collect further changes.
 	together = 100 * time.Millisecond
@@ -23,7 +23,7 @@ type message struct {
 	data      any
 }
 
-// events streams the changes of all apps, or of one app (?app=NAME), after the change in Last-Event-ID or ?since=.
+// events streams the changes of all apps or of one app (?app=NAME). It starts after the id in Last-Event-ID or ?since=.
 // Without a valid id, it sends all data.
 func (s *Server) events(w http.ResponseWriter, r *http.Request) {
 	name := r.FormValue("app")

@@ -105,7 +105,7 @@ func (s *Server) oidcCallback(w http.ResponseWriter, r *http.Request) {
 		fail(w, http.StatusForbidden, err.Error())
 		return
 	}
-	// Browsers send no Strict cookie after a redirect, so this page opens the dashboard.
+	// Browsers send no Strict cookie after a redirect, so this page, not a redirect, opens the dashboard.
 	s.render(w, "signedin.html", view{Cluster: s.Board.Cluster})
 }
 
@@ -134,7 +134,7 @@ func (o *OIDC) person(ctx context.Context, s *Server, f flow, code string) (Pers
 	switch verified, said := claims["email_verified"]; {
 	case email == "":
 		return Person{}, errors.New("the identity provider names no email address, and commits need one")
-	case said && fmt.Sprint(verified) != "true": // some providers send it as a string
+	case said && fmt.Sprint(verified) != "true": // some providers send a string
 		return Person{}, errors.New("the identity provider says that the email address is not verified")
 	case !said && !o.Unverified:
 		return Person{}, errors.New("the identity provider does not say that the email address is verified; " +

@@ -27,7 +27,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout/hook"
 )
 
-// oldestKubernetes is the oldest minor version that make test-skew tests.
+// oldestKubernetes is the oldest minor version in the tests of "make test-skew".
 const oldestKubernetes = 30
 
 // App is an app in Git or on the state branch.
@@ -203,7 +203,7 @@ func (x *rightsExam) needs(apps []App, mapper meta.RESTMapper) {
 	}
 }
 
-// needsOfApp collects an app's rights. It adds kinds that the API server does not serve to missing.
+// needsOfApp collects the rights that an app needs. missing gets kinds that the API server does not serve.
 func (x *rightsExam) needsOfApp(app App, mapper meta.RESTMapper, as wants, missing map[string]bool) {
 	account := ""
 	writes := func(ref rollout.Ref, version ...string) error {
@@ -251,7 +251,7 @@ func (x *rightsExam) needsOfApp(app App, mapper meta.RESTMapper, as wants, missi
 	}
 }
 
-// needsOfRelease collects a release's rights, except writes of the app's objects.
+// needsOfRelease collects a release's rights, except the rights to write the app's objects.
 func needsOfRelease(spec rollout.Spec, account string, restarts bool, as wants) {
 	namespace := spec.Workload.Namespace
 	if spec.Canary != nil && spec.Canary.Traffic != nil {

@@ -38,7 +38,7 @@ const (
 
 // Add adds a finding.
 func (e *Examination) Add(check string, status Health, fix, format string, args ...any) {
-	message := rollout.OneLine(fmt.Sprintf(format, args...)) // servers' messages may have several lines
+	message := rollout.OneLine(fmt.Sprintf(format, args...))
 	e.Findings = append(e.Findings, Finding{Check: check, Status: status, Message: message, Fix: fix})
 	switch status {
 	case Problem:
@@ -48,7 +48,7 @@ func (e *Examination) Add(check string, status Health, fix, format string, args 
 	}
 }
 
-// Pauses and windows depend on this machine's clock, ages of pods on the cluster's clock.
+// Pauses and windows depend on this machine's clock. Pods' ages depend on the cluster's clock.
 const (
 	noticeableSkew = 5 * time.Second
 	harmfulSkew    = time.Minute

@@ -43,7 +43,7 @@ type Evidence struct {
 
 // Difference is the new version's share of bad requests minus stable's, with the 95 % interval Low to High.
 type Difference struct {
-	Bound      float64 `json:"bound,omitzero"` // in a histogram, slower requests are bad
+	Bound      float64 `json:"bound,omitzero"` // in a histogram, requests slower than Bound are bad
 	Difference float64 `json:"difference"`
 	Low        float64 `json:"low"`
 	High       float64 `json:"high"`
@@ -75,8 +75,8 @@ func Analyses(runs []rollout.AnalysisRun, metrics []rollout.Metric) (all []Analy
 	return all
 }
 
-// analysesOf returns a release's runs, with the differences that comparisons detect. The traffic is from the same run
-// or, if this run measured none, from the release's other runs.
+// analysesOf returns a release's runs, with the differences that comparisons detect. The differences depend on the
+// traffic in the run or, if the run measured none, in the release's other runs.
 func analysesOf(in strategies.Input, specs []rollout.Spec, workloads []Workload) []Analysis {
 	runs := strategies.Runs(in)
 	all := Analyses(runs, slices.Concat(rollout.Mapped(specs, rollout.Spec.Metrics)...))

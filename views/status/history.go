@@ -102,7 +102,7 @@ func (h *chronicle) take(e Event, first, whole bool) {
 		open.end(e)
 	}
 	if n := len(h.past); n > 0 && s.Release != nil && was.Watch != nil && h.past[n-1].is(s.Release) {
-		h.past[n-1].Outcome, h.past[n-1].Ended = InFlight, nil // the release was rolled back after its promotion
+		h.past[n-1].Outcome, h.past[n-1].Ended = InFlight, nil // a rollback after the promotion has begun
 	}
 	switch {
 	case s.Release != nil && h.open() == nil:
@@ -137,7 +137,7 @@ func (h *chronicle) take(e Event, first, whole bool) {
 		p.ended(r.At)
 		h.past = append(h.past, p)
 	}
-	if n := len(h.past); flying || n > before { // otherwise, no release was in flight
+	if n := len(h.past); flying || n > before {
 		if flying && n > before {
 			h.past[before-1].note(e) // this event also ended the previous release
 		}
@@ -160,7 +160,7 @@ func (h *chronicle) open() *Past {
 	return nil
 }
 
-// is also compares the start, because a retry has the same hash.
+// is compares hash and start, because a retry has the same hash.
 func (p *Past) is(r *rollout.Release) bool { return p.Hash == r.Hash && p.Started.Equal(r.Since) }
 
 func (p *Past) ended(at time.Time) { p.Ended = new(at.UTC()) }

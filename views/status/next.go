@@ -15,7 +15,7 @@ type Next struct {
 	Command string `json:"command"`
 	Back    bool   `json:"back,omitempty"`   // the command returns to the stable version
 	Branch  string `json:"branch,omitempty"` // the proposal that the command merges
-	URL     string `json:"url,omitempty"`    // its pull request, if a forge is configured
+	URL     string `json:"url,omitempty"`    // Branch's pull request, if a forge is configured
 }
 
 func nextSteps(in strategies.Input, cluster string, possible []propose.Action, proposals map[string]string) []Next {

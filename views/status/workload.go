@@ -24,7 +24,7 @@ type Workload struct {
 	Entered    *time.Time     `json:"entered,omitempty"` // start of the step
 	Opened     string         `json:"opened,omitempty"`  // user who opened the last gate
 	Weight     int            `json:"weight"`            // desired weight of the new version; at most fullWeight
-	Pods       int            `json:"pods,omitempty"`    // desired pods of the new version, by setCanaryScale
+	Pods       int            `json:"pods,omitempty"`    // desired pods of the new version, from setCanaryScale
 	FullWeight int            `json:"fullWeight"`        // weight of all requests: 100, unless trafficRouting sets it
 	RealWeight int            `json:"realWeight"`        // percent of requests or, without a router, of ready pods
 	Routed     bool           `json:"routed,omitempty"`  // a router divides the requests
@@ -173,7 +173,7 @@ func (w Workload) Current() *Step {
 	return nil
 }
 
-// Desired returns how many pods all revisions should have: for blue-green, twice the replicas.
+// Desired returns the desired pods of all revisions. For blue-green, this is twice the replicas.
 func (w Workload) Desired() int {
 	total := 0
 	for _, r := range w.Revisions {

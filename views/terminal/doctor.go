@@ -31,7 +31,7 @@ func Examination(e doctor.Examination, k Look) string {
 // Report draws the clusters' errors and warnings, then the apps that have warnings.
 func Report(r doctor.Report, k Look) string {
 	var b strings.Builder
-	k.Width = 0 // so that no message is cut
+	k.Width = 0
 	row := func(color paint, what string, texts ...span) {
 		head := []span{{"  ", plain}, {what, color}, {strings.Repeat(" ", 9-len(what)), plain}}
 		b.WriteString(k.line(append(head, texts...)...))

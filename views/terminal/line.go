@@ -55,8 +55,8 @@ type News struct {
 	note  string
 }
 
-// Of returns the lines of changed apps. The first call returns the whole listing. With k.Wide, each later change also
-// does.
+// Of returns the lines of changed apps. The first call returns the whole listing. If k.Wide is set, so does each call
+// after a change.
 func (n *News) Of(l status.Listing, k Look, whole func(Look) string) string {
 	if n.lines == nil {
 		n.lines = map[string]string{}

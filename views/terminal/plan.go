@@ -120,7 +120,7 @@ func drawStages(p plan.Plan, w plan.Workload, k Look) (out string) {
 		if n == 0 {
 			color = dim
 		}
-		if n > 0 && w.Stages[n-1].Shut != "" { // the condition of the stage is drawn above its row
+		if n > 0 && w.Stages[n-1].Shut != "" {
 			out += k.below(4+widths[0]+2, "waits for "+w.Stages[n-1].Shut, yellow)
 		}
 		out += k.line(span{"    " + strings.Join(cells, "  "), color})

@@ -51,7 +51,7 @@ func (s *Screen) show(text string, columns, rows int) error {
 			continue
 		}
 		if !same && !cleared {
-			b.WriteString("\x1b[J") // clears the rows below, so all further lines are written
+			b.WriteString("\x1b[J") // clears the rows below
 			cleared = true
 		}
 		b.WriteString("\x1b[2K" + line + "\n")

@@ -49,7 +49,7 @@ func stageCell(all []status.App, room int, k Look) span {
 		return span{"-", dim}
 	}
 	newest := slices.MaxFunc(all, func(a, b status.App) int { return sinceOf(a).Compare(sinceOf(b)) })
-	worst := slices.MinFunc(all, func(a, b status.App) int { // healthy apps that wait are more urgent
+	worst := slices.MinFunc(all, func(a, b status.App) int { // among healthy apps, waiting apps are more urgent
 		return cmp.Or(cmp.Compare(urgency(a), urgency(b)), cmp.Compare(mark(b).color, mark(a).color))
 	})
 	version, _, tail := versionText(newest, k)
