@@ -81,8 +81,7 @@ func (s *pass) setVersion(version, ofCluster string) {
 // A pass patches at most maxRoles pods. Their changes start another pass.
 const maxRoles, maxRefusals, rolesWithin = 100, 5, 2 * time.Second
 
-// setRoles sets pods' labels and annotations by role, but not in a pass with a new transition. Its errors stop no
-// transition.
+// setRoles sets pods' labels and annotations by role, in passes without a new transition. Errors stop no transition.
 func (r *Reconciler) setRoles(ctx context.Context, s *pass) {
 	waits := s.decision.Subject != "" && s.input.Pending == nil
 	if r.Annotations == nil || r.Only != nil || s.app.removed != nil || s.decision.Stale || waits {
