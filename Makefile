@@ -201,7 +201,7 @@ test-localcluster:
 	cd internal/release && $(TEST) $(TIER) ./...
 
 mutants: build localcluster ## Run the tests on MUTANTS (20) mutants of the packages that differ from BASE (HEAD~1)
-	@packages=$$(git diff --name-only '$(BASE)' -- analysis author call cluster cmd git publish reconciler render rollout strategies traffic views | \
+	@packages=$$(git diff --diff-filter=d --name-only '$(BASE)' -- analysis author call cluster cmd git publish reconciler render rollout strategies traffic views | \
 		sed -n 's|/[^/]*\.go$$||p' | grep -v testdata | sort -u | sed 's|^|./|'); \
 	[ -z "$$packages" ] || .ci/with-cluster $(GO) run ./internal/mutate -n $(MUTANTS) $$packages
 

@@ -12,7 +12,8 @@ import (
 // Window is the period that a query's result covers.
 type Window int
 
-// A sequential test needs a window with a fixed start, because it adds the requests since the last look.
+// A sequential test counts the requests since its last look, as the difference of two results. So the window's start
+// must be fixed.
 const (
 	WindowOther   Window = iota // a fixed length, such as the last ten minutes
 	WindowWeight                // {{elapsed}}: since the present weight was reached

@@ -352,7 +352,8 @@ func (c *renderCache) build(j job) (made strategies.Head) {
 	return c.blame.head(j, made)
 }
 
-// rollbackRender renders a head without checks if it equals the stable version, because no check may stop a rollback.
+// rollbackRender returns the render of a refused head if a release is in flight and the head equals the stable version,
+// because no check may stop a rollback. Otherwise, rollbackRender returns nil.
 func (c *renderCache) rollbackRender(tree Snapshot, app rollout.App, held rollout.HeldReason) *rollout.Render {
 	app.Sealed = held == rollout.HeldUndecryptable
 	e, _ := c.states.of(app.Name)

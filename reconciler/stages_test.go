@@ -55,7 +55,8 @@ func baseAt(v string) map[string]string {
 	return map[string]string{"base/app.yaml": strings.Replace(version(v), ", {pause: {}}", "", 1)}
 }
 
-// newClusters returns two clusters at v1 of the app shop, after the soak time in staging. More has further files.
+// newClusters returns the clusters staging and prod with v1 of the app shop, whose soak time in staging is over. The parameter "more" adds
+// files.
 func newClusters(t *testing.T, more ...map[string]string) *clusters {
 	t.Helper()
 	c := &clusters{T: t}

@@ -124,7 +124,7 @@ func (l *hookLife) hold(subject, commit string, release rollout.Hash, when rollo
 	for _, h := range hook.At(l.git.at(commit).Objects, when, hook.Release{}) {
 		if !slices.ContainsFunc(runs, func(r rollout.HookRun) bool {
 			return r.Release == release && r.Name == h.Name() && r.When == when && !r.Past &&
-				// A later commit may have changed a hook that runs after releases.
+				// The content of a hook after the release is not compared, because a later commit may have changed it.
 				(when == rollout.HookAfter || r.Content == hook.Content(h.Object)) &&
 				(r.Phase == rollout.HookSucceeded || h.Continues && r.Phase == rollout.HookFailed)
 		}) {

@@ -110,7 +110,7 @@ func (w *agentWorld) program(args ...string) (string, string) {
 	return out.String(), err.String()
 }
 
-// connect starts gitrollout mcp, and connects the SDK's client to its standard input and output.
+// connect starts gitrollout mcp, and connects the SDK's client to the program's standard input and output.
 func (w *agentWorld) connect() *mcp.ClientSession {
 	w.Helper()
 	return connectTo(w.T, &mcp.CommandTransport{Command: w.command("mcp", "--repo", w.url, "--cluster", "prod")})

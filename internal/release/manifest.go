@@ -11,7 +11,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// placeholder is the image's name in deploy/kubernetes, which a release replaces.
+// placeholder is the image's name in deploy/kubernetes. A release replaces this name.
 const placeholder = "registry.example.com/gitrollout"
 
 // writeManifests writes install.yaml, which kustomize builds from deploy/kubernetes with the release's image.

@@ -121,8 +121,8 @@ func (f *file) walk(n *yaml.Node, isPatch bool) {
 	}
 }
 
-// selectsOld reports whether a target selects documents only until they are converted. Its fields are regular
-// expressions. If it has no group, it may be for argoproj.io's documents.
+// selectsOld reports whether a target matches the old version and not the new version. A target's fields are regular
+// expressions. A target without a group also counts, although the target may be for argoproj.io's documents.
 func selectsOld(n *yaml.Node) bool {
 	matches := func(name, text string) bool {
 		pattern := field(n, name).Value

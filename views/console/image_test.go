@@ -11,8 +11,8 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// TestSetImagesNamesOtherApps checks an image in a file that other apps share, in this cluster or in another one. A change on the users'
-// branch is refused. A proposal is accepted, and lists these apps.
+// TestSetImagesNamesOtherApps sets an image in a file that apps of this cluster and of another cluster share. A push to the users' branch
+// is refused. A proposal is accepted, and lists these apps.
 func TestSetImagesNamesOtherApps(t *testing.T) {
 	const pods = "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: web}\nspec:\n  selector: {matchLabels: {app: web}}\n" +
 		"  template:\n    metadata: {labels: {app: web}}\n    spec: {containers: [{name: web, image: 'web:v1'}]}\n"
