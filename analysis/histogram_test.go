@@ -20,7 +20,7 @@ func TestHistogramRefused(t *testing.T) {
 		"another provider": {"loki: {query: '" + sum + "'}",
 			"metrics[0].compare.histogram: conflicts with the provider loki; use prometheus, or remove histogram"},
 		"a range query": {"prometheus: {query: '" + sum + "', rangeQuery: {start: now()}}",
-			"metrics[0].provider.prometheus.rangeQuery: conflicts with compare; remove it"},
+			"metrics[0].provider.prometheus.rangeQuery: conflicts with compare; remove rangeQuery"},
 		"no fixed start": {"prometheus: {query: '" + strings.ReplaceAll(sum, "{{elapsed}}s", "10m") + "'}",
 			"metrics[0].provider.prometheus.query: has no {{elapsed}}, which compare.histogram needs; write sum by (le) (increase(" +
 				`http_request_duration_seconds_bucket{pod_template_hash="{{args.hash}}"}[{{elapsed}}s]))`},
