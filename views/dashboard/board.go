@@ -1,10 +1,11 @@
 package dashboard
 
 import (
-	"bytes"
 	"crypto/rand"
+	"crypto/sha256"
 	"encoding/json"
 	"maps"
+	"reflect"
 	"slices"
 	"strings"
 	"sync"
@@ -32,13 +33,11 @@ type Board struct {
 }
 
 type shown struct {
-	app         status.App
-	row         row
-	json        []byte
-	number      int64  // of the last change of app
-	rowNumber   int64  // of the last change of row
-	moves       *moves // nil without samples
-	rowAsBefore []byte
+	app       status.App
+	digest    [sha256.Size]byte // of app as JSON
+	number    int64             // of the last change of app
+	rowNumber int64             // of the last change of app's row
+	moves     *moves            // nil without samples
 }
 
 // maxGone limits Board.gone. A browser that may have missed a dropped removal gets all apps.
@@ -53,17 +52,14 @@ func NewBoard(cluster, note string) *Board {
 }
 
 // Show updates apps, removes the apps in gone, and sets the note. now is the time of new samples.
-func (b *Board) Show(now time.Time, note string, apps []status.App, gone []string) (err error) {
+func (b *Board) Show(now time.Time, note string, apps []status.App, gone []string) error {
 	updates := make([]shown, len(apps))
 	for i, a := range apps {
-		u := shown{app: a, row: rowOf(a)}
-		if u.json, err = json.Marshal(a); err != nil {
+		text, err := json.Marshal(a)
+		if err != nil {
 			return err
 		}
-		if u.rowAsBefore, err = json.Marshal(u.row); err != nil {
-			return err
-		}
-		updates[i] = u
+		updates[i] = shown{app: a, digest: sha256.Sum256(text)}
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -79,14 +75,14 @@ func (b *Board) Show(now time.Time, note string, apps []status.App, gone []strin
 			b.apps[u.app.App] = s
 			delete(b.gone, u.app.App)
 		}
-		if bytes.Equal(s.json, u.json) {
+		if s.digest == u.digest {
 			continue
 		}
 		news = true
-		s.app, s.json, s.number = u.app, u.json, next
-		if !bytes.Equal(s.rowAsBefore, u.rowAsBefore) {
-			s.row, s.rowAsBefore, s.rowNumber = u.row, u.rowAsBefore, next
+		if s.number == 0 || !reflect.DeepEqual(rowOf(s.app), rowOf(u.app)) {
+			s.rowNumber = next
 		}
+		s.app, s.digest, s.number = u.app, u.digest, next
 		s.moves = s.moves.add(now, u.app)
 	}
 	for _, name := range gone {
@@ -192,8 +188,8 @@ func (b *Board) since(number int64) (f fleet, newest int64, whole, news bool) {
 	var places []*status.Shared
 	for _, name := range slices.Sorted(maps.Keys(b.apps)) {
 		s := b.apps[name]
-		if places = append(places, s.row.Shared); whole || s.rowNumber > number {
-			f.Apps = append(f.Apps, s.row)
+		if places = append(places, s.app.Shared); whole || s.rowNumber > number {
+			f.Apps = append(f.Apps, rowOf(s.app))
 		}
 	}
 	f.Changes = status.SharedChanges(places)
