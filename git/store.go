@@ -157,9 +157,10 @@ func (s *store) tree(id plumbing.Hash) ([]object.TreeEntry, error) {
 	if err := t.Decode(o); err != nil {
 		return nil, fmt.Errorf("tree %s: %w", id, err)
 	}
-	slices.SortFunc(t.Entries, func(a, b object.TreeEntry) int { return strings.Compare(a.Name, b.Name) })
-	o.entries.Store(&t.Entries)
-	return t.Entries, nil
+	entries := slices.Clone(t.Entries) // without spare capacity, and without the rest of the tree
+	slices.SortFunc(entries, func(a, b object.TreeEntry) int { return strings.Compare(a.Name, b.Name) })
+	o.entries.Store(&entries)
+	return entries, nil
 }
 
 func (s *store) commit(id plumbing.Hash) (*object.Commit, error) {

@@ -176,7 +176,7 @@ func encodeTree(entries []object.TreeEntry) []byte {
 		fmt.Fprintf(&buf, "%o %s\x00", uint32(e.Mode), e.Name)
 		buf.Write(e.Hash[:])
 	}
-	return buf.Bytes()
+	return bytes.Clone(buf.Bytes()) // without spare capacity
 }
 
 // Self is the default author. RFC 2606 reserves .invalid.
