@@ -24,11 +24,11 @@ type Violations struct {
 // allows objects. A kind of unknown scope counts as namespaced until the API server gives the scope.
 func BeyondOf(r *rollout.Render, own string) (b Violations) {
 	inBuild := definitions(r.Objects)
-	schema.shared(func() {
-		for _, o := range r.Objects {
-			b.look(r.App, o, isNamespaced(o, inBuild), own)
-		}
-	})
+	schema.mu.RLock() // without parsing the schema, which would take 4 MB: kustomize has a table of scopes
+	defer schema.mu.RUnlock()
+	for _, o := range r.Objects {
+		b.look(r.App, o, isNamespaced(o, inBuild), own)
+	}
 	b.Namespaces, b.ClusterResources = distinct(b.Namespaces), distinct(b.ClusterResources)
 	return b
 }
@@ -118,21 +118,21 @@ func Allow(tree rollout.Tree, r *rollout.Render, config, own string) error {
 // Reach returns an InvalidError (Forbidden) if --namespaces is set and does not list an object's namespace.
 func Reach(tree rollout.Tree, r *rollout.Render, namespaces []string) (err error) {
 	inBuild := definitions(r.Objects)
-	schema.shared(func() {
-		for _, o := range r.Objects {
-			invalid := &rollout.InvalidError{Reason: rollout.HeldForbidden, Field: "metadata.namespace",
-				Fix: "remove the object, or add its namespace to --namespaces; without this flag, all namespaces are managed"}
-			switch {
-			case len(namespaces) == 0 || err != nil || slices.Contains(namespaces, o.Namespace()):
-				continue
-			case !isNamespaced(o, inBuild):
-				invalid.Field, invalid.Msg = "kind", "is cluster-scoped, but gitrollout runs with --namespaces"
-			default:
-				invalid.Msg = fmt.Sprintf("is in namespace %s, which --namespaces leaves out", o.Namespace())
-			}
-			err = Blame(tree, r, invalid, o.Ref())
+	schema.mu.RLock()
+	defer schema.mu.RUnlock()
+	for _, o := range r.Objects {
+		invalid := &rollout.InvalidError{Reason: rollout.HeldForbidden, Field: "metadata.namespace",
+			Fix: "remove the object, or add its namespace to --namespaces; without this flag, all namespaces are managed"}
+		switch {
+		case len(namespaces) == 0 || err != nil || slices.Contains(namespaces, o.Namespace()):
+			continue
+		case !isNamespaced(o, inBuild):
+			invalid.Field, invalid.Msg = "kind", "is cluster-scoped, but gitrollout runs with --namespaces"
+		default:
+			invalid.Msg = fmt.Sprintf("is in namespace %s, which --namespaces leaves out", o.Namespace())
 		}
-	})
+		err = Blame(tree, r, invalid, o.Ref())
+	}
 	return err
 }
 
