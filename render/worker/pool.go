@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"maps"
 	"os/exec"
-	"path"
 	"slices"
 	"sync"
 	"time"
@@ -39,7 +38,6 @@ type Pool struct {
 	mu     sync.Mutex
 	news   *sync.Cond
 	apps   map[string]bool
-	asked  map[string][]string // by app: paths that the next build gets without a request
 	idle   []*process
 	busy   map[*process]bool
 	rest   *time.Timer // ends workers after Idle
@@ -53,7 +51,7 @@ func NewPool(o Options) *Pool {
 	if o.Trouble == nil {
 		o.Trouble = func(string, string, []byte) {}
 	}
-	p := &Pool{Options: o, apps: map[string]bool{}, asked: map[string][]string{}, busy: map[*process]bool{}}
+	p := &Pool{Options: o, apps: map[string]bool{}, busy: map[*process]bool{}}
 	p.news = sync.NewCond(&p.mu)
 	return p
 }
@@ -65,15 +63,13 @@ var errClosed = errors.New("rendering was stopped, because the program ends")
 // Build implements render.Builder. If the app exceeds its time limit, or two workers exceed the memory limit or crash,
 // the error is an InvalidError. Other errors may be temporary.
 func (p *Pool) Build(tree rollout.Tree, app rollout.App) (*rollout.Render, render.Looked, error) {
-	asked, err := p.begin(app)
-	if err != nil {
+	if err := p.begin(app.Name); err != nil {
 		return nil, render.Looked{}, err
 	}
 	defer func() {
 		p.mu.Lock()
 		defer p.mu.Unlock()
 		delete(p.apps, app.Name)
-		p.asked[app.Name] = asked
 		p.news.Broadcast()
 	}()
 	limits := app.Limits.OrDefault()
@@ -83,10 +79,8 @@ func (p *Pool) Build(tree rollout.Tree, app rollout.App) (*rollout.Render, rende
 		if err != nil {
 			return nil, render.Looked{}, err
 		}
-		s := &session{tree: tree, ahead: asked, shown: map[string]bool{}, unlock: p.Unlock}
+		s := &session{tree: tree, shown: map[string]bool{}, unlock: p.Unlock}
 		done, err := w.build(s, app, cmp.Or(p.Stall, 4))
-		asked = append(slices.Clone(s.ahead), s.asked...)
-		asked = asked[:min(len(asked), mostAhead)]
 		closed := p.put(w, err == nil)
 		switch {
 		case s.failed != nil:
@@ -137,20 +131,17 @@ func (p *Pool) result(app rollout.App, o *outcome) (*rollout.Render, render.Look
 	return o.Render, o.Looked, nil
 }
 
-func (p *Pool) begin(app rollout.App) (ask []string, err error) {
+func (p *Pool) begin(app string) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	for p.apps[app.Name] && !p.closed {
+	for p.apps[app] && !p.closed {
 		p.news.Wait()
 	}
 	if p.closed {
-		return nil, errClosed
+		return errClosed
 	}
-	p.apps[app.Name] = true
-	if known, before := p.asked[app.Name]; before {
-		return known, nil
-	}
-	return []string{app.Path, path.Join(app.Path, "kustomization.yaml")}, nil
+	p.apps[app] = true
+	return nil
 }
 
 func (p *Pool) take(memory rollout.Bytes) (*process, error) {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"os/exec"
+	"path"
 	"regexp"
 	"slices"
 	"strings"
@@ -66,7 +67,7 @@ func (w *process) build(s *session, app rollout.App, stall int) (done *outcome, 
 
 func (w *process) converse(s *session, app rollout.App) (*outcome, error) {
 	first := order{App: &app}
-	for _, p := range s.ahead {
+	for p := path.Join(app.Path, "kustomization.yaml"); p != "."; p = path.Dir(p) { // each build needs these paths
 		if a, err := s.answer(p); err == nil { // otherwise the worker requests the path
 			first.Ahead = append(first.Ahead, *a)
 		}
@@ -82,7 +83,6 @@ func (w *process) converse(s *session, app rollout.App) (*outcome, error) {
 		case said.Done != nil:
 			return said.Done, nil
 		case said.Lookup != nil:
-			s.asked = append(s.asked, *said.Lookup)
 			a, err := s.answer(*said.Lookup)
 			o = s.orFailed(order{Answer: a}, err)
 		case said.List != nil:
@@ -120,8 +120,6 @@ func (w *process) cause() string {
 
 type session struct {
 	tree   rollout.Tree
-	ahead  []string        // entries sent with the app
-	asked  []string        // requested by the worker
 	failed error           // reading the tree failed
 	shown  map[string]bool // sent to the worker
 	listed []string        // folders sent completely
@@ -129,7 +127,6 @@ type session struct {
 }
 
 const (
-	mostAhead   = 40        // paths
 	mostEntries = 200       // entries in a folder
 	mostFile    = 32 << 10  // bytes in a file
 	mostFiles   = 256 << 10 // bytes in all files
