@@ -13,7 +13,9 @@ import (
 )
 
 type known struct {
-	state   rollout.State
+	phase   rollout.Phase // as shown
+	held    *rollout.Held
+	release *rollout.Release
 	wait    Wait
 	weights map[string]float64 // of the release in flight, from 0 to 1, by workload
 	failing bool
@@ -50,19 +52,18 @@ func (c *appCollector) Collect(out chan<- prometheus.Metric) {
 	defer c.mu.Unlock()
 	count := map[rollout.Phase]int{}
 	for name, a := range c.apps {
-		s := a.state
-		if s.Phase != "" {
-			count[s.Shown()]++
-			send("gitrollout_app_phase", 1, name, string(s.Shown()))
+		if a.phase != "" {
+			count[a.phase]++
+			send("gitrollout_app_phase", 1, name, string(a.phase))
 		}
-		if s.Held != nil {
-			send("gitrollout_app_held", 1, name, string(s.Held.Reason))
+		if a.held != nil {
+			send("gitrollout_app_held", 1, name, string(a.held.Reason))
 		}
 		if a.failing {
 			send("gitrollout_app_failing", 1, name)
 		}
-		if s.Release != nil {
-			send("gitrollout_app_release_started_timestamp_seconds", seconds(s.Release.Since), name)
+		if a.release != nil {
+			send("gitrollout_app_release_started_timestamp_seconds", seconds(a.release.Since), name)
 			for workload, weight := range a.weights {
 				send("gitrollout_app_release_weight_ratio", weight, name, workload)
 			}
@@ -76,7 +77,7 @@ func (c *appCollector) Collect(out chan<- prometheus.Metric) {
 	}
 }
 
-// Tell counts the changes in a report. In an app's first report, Tell compares the state with Before.
+// Tell counts the changes in a report. A process counts only its own changes.
 func (m *Metrics) Tell(r report.Report) {
 	for _, a := range r.Apps {
 		m.look(a)
@@ -97,9 +98,10 @@ func (m *Metrics) look(l report.App) {
 	if !isKnown {
 		before := l.Input
 		before.State = l.Before
-		was = known{state: l.Before, wait: WaitOf(before)}
+		was.wait = WaitOf(before)
 	}
-	is := known{state: l.Input.State, wait: WaitOf(l.Input), weights: weightsOf(l.Input), failing: l.Err != nil}
+	s := l.Input.State
+	is := known{s.Shown(), s.Held, s.Release, WaitOf(l.Input), weightsOf(l.Input), l.Err != nil}
 	m.apps.apps[name] = is
 	m.apps.mu.Unlock()
 
@@ -107,7 +109,7 @@ func (m *Metrics) look(l report.App) {
 	if l.Input.Head.Render != nil {
 		asked = l.Input.Head.Render.Release()
 	}
-	if is.state.Release != nil || was.state.Release != nil {
+	if s.Release != nil || l.Before.Release != nil {
 		for _, o := range Outcomes() {
 			m.releases.WithLabelValues(name, string(o)) // Prometheus sees no increase if a series begins at 1
 		}
@@ -117,7 +119,7 @@ func (m *Metrics) look(l report.App) {
 	if begins && strings.HasPrefix(l.Decision.State.Reason, rollout.BreakGlass{}.Text()) {
 		m.glass.WithLabelValues(name).Inc()
 	}
-	c := Between(was.state, is.state, asked, now)
+	c := Between(l.Before, s, asked, now)
 	if c.Phase != "" {
 		m.transitions.WithLabelValues(string(c.Phase)).Inc()
 	}
