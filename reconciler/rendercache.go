@@ -38,10 +38,10 @@ type renderCache struct {
 }
 
 type headRender struct {
-	want       string     // newest commit
-	line       []Snapshot // commits from "of" to "want", nil if unknown
-	of         string     // head's commit; "" before the first render
-	app        rollout.App
+	want       string          // newest commit
+	line       []Snapshot      // commits from "of" to "want", nil if unknown
+	of         string          // head's commit; "" before the first render
+	app        *rollout.App    // of the last render; nil before
 	policy     *rollout.Policy // policy of the last check
 	head       strategies.Head
 	missed     bool // a pass lacked the head and must be repeated
@@ -52,7 +52,7 @@ type headRender struct {
 }
 
 func (h *headRender) isOf(tree Snapshot, app rollout.App, policy *rollout.Policy) bool {
-	return h != nil && h.of == tree.Commit().ID && h.app == app && h.policy == policy
+	return h != nil && h.of == tree.Commit().ID && *h.app == app && h.policy == policy
 }
 
 type built struct {
@@ -89,7 +89,7 @@ func (c *renderCache) look(tree Snapshot, line []Snapshot, apps []*rollout.App) 
 		h, policy := c.heads[app.Name], c.reader.Policy.Load()
 		switch {
 		case h.isOf(tree, *app, policy) && h.of == h.want: // else a queued render would replace the head
-		case h != nil && h.of == h.want && !h.missed && h.app == *app && h.policy == policy && h.head.Render != nil &&
+		case h != nil && h.of == h.want && !h.missed && *h.app == *app && h.policy == policy && h.head.Render != nil &&
 			c.reader.IsSameHead(tree, h.head.Render):
 			h.want = tree.Commit().ID
 			c.reach(h, h.want)
@@ -263,7 +263,7 @@ func (c *renderCache) headIs(j job, made strategies.Head, policy *rollout.Policy
 		return // forgotten or superseded
 	}
 	traced := h.isUnblamed && h.of == j.commit && len(j.line) > 0
-	was, same := h.head, h.of != "" && h.app == j.app && !traced
+	was, same := h.head, h.of != "" && *h.app == j.app && !traced
 	switch {
 	case same && made.Err != nil && was.Err != nil && was.Err.Error() == made.Err.Error():
 	case same && made.Err == nil && was.Render != nil && was.Render.Digest == made.Render.Digest:
@@ -278,7 +278,10 @@ func (c *renderCache) headIs(j job, made strategies.Head, policy *rollout.Policy
 		h.head, h.isUnblamed = made, len(j.line) == 0
 		c.updateOwners(j.app.Name, was.Render, made.Render)
 	}
-	h.app, h.policy, h.line = j.app, policy, nil
+	h.app, h.policy, h.line = new(j.app), policy, nil
+	if r := h.head.Render; r != nil && r.App == j.app {
+		h.app = &r.App // saves memory
+	}
 	c.reach(h, j.commit)
 	if h.head.Render != nil {
 		c.index.Set(j.app.Name, h.head.Render.Files)
@@ -315,7 +318,7 @@ func (c *renderCache) setHistory(app string, tree Snapshot, line []Snapshot) {
 	defer c.mu.Unlock()
 	if h := c.heads[app]; h != nil && h.isUnblamed && h.of == tree.Commit().ID && h.of == h.want {
 		h.missed = true
-		c.queue.add(job{what{app: h.app, commit: h.of, head: true}, tree, line, nil, true})
+		c.queue.add(job{what{app: *h.app, commit: h.of, head: true}, tree, line, nil, true})
 		return
 	}
 	c.touch(app)
