@@ -1,7 +1,6 @@
 package reconciler
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -118,10 +117,8 @@ func (c *cohorts) refresh(v *gitView) (changed bool) {
 				isUnread := func(app string) bool { return !c.isRead(app) }
 				return read < len(v.branch.Apps) || slices.ContainsFunc(c.view.gone, isUnread)
 			},
-			Render: func(app rollout.App, commit string) (*rollout.Render, error) {
-				return r.render(context.Background(), app, commit)
-			},
-			Head: func(app rollout.App) (head strategies.Head, ready bool) { return r.head(v, app) },
+			Render: r.packed,
+			Head:   func(app rollout.App) (head strategies.Head, ready bool) { return r.head(v, app) },
 		}
 	}
 	c.entries.Forget()
@@ -141,7 +138,7 @@ func (c *cohorts) isRead(app string) (is bool) {
 		is = r.index.Files(app) != nil || e.state.Source == ""
 	})
 	if !isOld && !is {
-		_, err := r.render(context.Background(), e.state.Named(a.App), e.state.Source)
+		_, err := r.packed(e.state.Named(a.App), e.state.Source)
 		_, gone := c.fetcher.tree(e.state.Source)
 		is = err == nil || rollout.IsInvalid(err) || gone != nil && !errors.Is(gone, source.ErrNotReady)
 	}

@@ -1,6 +1,7 @@
 package reconciler
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 
@@ -44,10 +45,7 @@ func (c *renderCache) updateOwners(app string, was, is *rollout.Render) {
 }
 
 func refsOf(r *rollout.Render) (refs []rollout.Ref) {
-	if r == nil {
-		return nil
-	}
-	for _, o := range r.Objects {
+	for _, o := range cmp.Or(r.Unpacked(), &rollout.Render{}).Objects {
 		// The name of a run's Job contains a hash, so apps may have hooks with the same name.
 		if ref := o.Ref(); !ref.HoldsData() && !(hook.Is(o) && ref.Kind == "Job") {
 			refs = append(refs, ref)

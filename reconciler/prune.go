@@ -122,11 +122,8 @@ func (k *applier) Wants(app string, ref rollout.Ref) (rollout.Object, error) {
 		}
 		return nil, nil
 	}
-	i := slices.IndexFunc(head.Render.Objects, func(o rollout.Object) bool { return o.Ref() == ref })
-	if i < 0 {
-		return nil, nil
-	}
-	return head.Render.Objects[i], nil
+	object, _ := rollout.Find(head.Render.Objects, func(o rollout.Object) bool { return o.Ref() == ref })
+	return object, nil
 }
 
 // App returns an app with its newest permissions; an unknown app has none.

@@ -74,7 +74,7 @@ func (c *renderCache) head(v *gitView, app rollout.App) (head strategies.Head, r
 	app.Formerly = "" // the head has only the present name
 	h := c.heads[app.Name]
 	if h.isOf(tree, app, c.reader.Policy.Load()) {
-		return h.head, true
+		return strategies.Head{Commit: h.head.Commit, Render: h.head.Render.Unpacked(), Err: h.head.Err}, true
 	}
 	c.wantHead(tree, v.line, app).missed = true
 	return strategies.Head{Commit: tree.Commit()}, false
@@ -107,9 +107,9 @@ func (c *renderCache) prepare(record *stateStore, v *gitView, apps []string) {
 			continue
 		}
 		e, _ := record.of(name)
-		_, _ = c.render(context.Background(), e.state.Named(a.App), e.state.Source)
+		_, _ = c.packed(e.state.Named(a.App), e.state.Source)
 		if e.state.Stable != nil && record.isInFlight(name) {
-			_, _ = c.render(context.Background(), e.state.Named(a.App), e.state.Stable.Commit)
+			_, _ = c.packed(e.state.Named(a.App), e.state.Stable.Commit)
 		}
 	}
 }
@@ -131,6 +131,12 @@ func (c *renderCache) wantHead(tree Snapshot, line []Snapshot, app rollout.App) 
 }
 
 func (c *renderCache) render(_ context.Context, app rollout.App, commit string) (*rollout.Render, error) {
+	r, err := c.packed(app, commit)
+	return r.Unpacked(), err
+}
+
+// packed returns a render without Objects.
+func (c *renderCache) packed(app rollout.App, commit string) (*rollout.Render, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if h := c.heads[app.Name]; h != nil && h.head.Render != nil && h.head.Render.Commit.ID == commit {
@@ -340,6 +346,7 @@ func (c *renderCache) build(j job) (made strategies.Head) {
 			j.app.Sealed = true // Secrets without a key are not applied
 			made.Render, made.Err = c.reader.Render(j.tree, j.app)
 		}
+		made.Render = made.Render.Packed()
 		return made
 	}
 	made.Render, made.Err = c.reader.RenderHead(j.tree, j.app)
@@ -349,6 +356,7 @@ func (c *renderCache) build(j job) (made strategies.Head) {
 			made.Render, made.Err = back, nil
 		}
 	}
+	made.Render = made.Render.Packed()
 	if was := j.was; was != nil && made.Err == nil && was.App == j.app && was.Digest == made.Render.Digest {
 		return made // keeps the last render's commit
 	}
@@ -372,7 +380,7 @@ func (c *renderCache) rollbackRender(tree Snapshot, app rollout.App, held rollou
 	if failed != nil || err != nil || is.Digest != was.Digest {
 		return nil
 	}
-	forced := *is
+	forced := *is.Packed()
 	forced.Files = slices.Clone(is.Files) // a new array makes IsSameHead false, so newer heads are checked
 	return &forced
 }

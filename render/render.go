@@ -70,12 +70,12 @@ func (r *Renderer) Render(tree rollout.Tree, app rollout.App, commit rollout.Com
 		return nil, found.invalid
 	}
 	if found.render.App == app && found.render.Commit == commit && !app.Sealed { // most apps have one caller
-		return found.render, nil
+		return found.render.Unpacked(), nil
 	}
 	out := *found.render
 	out.App, out.Commit = app, commit
 	out.App.Sealed = false
-	return &out, nil
+	return out.Unpacked(), nil
 }
 
 func keyOf(app rollout.App) rollout.App {
@@ -143,6 +143,7 @@ func (r *Renderer) build(tree rollout.Tree, app rollout.App, commit rollout.Comm
 	}
 	render = cmp.Or(render, &rollout.Render{})
 	render.App, render.Commit = app, commit
+	render.Pack()
 	return &cached{closure: closed, render: render, invalid: invalid}, nil
 }
 

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"reflect"
 	"regexp"
 	"slices"
 	"strings"
@@ -23,6 +24,7 @@ type App struct {
 	Namespaces, ClusterResources string
 	ServiceAccount               string // account that applies objects, as namespace/name; "": default
 
+	Sealed    bool // encrypted files stay encrypted, and their Secrets are not applied
 	Plain     bool // the folder needs no kustomization: Directory can select the manifests
 	Directory Directory
 
@@ -37,7 +39,6 @@ type App struct {
 	Links string // templates of dashboard addresses, as JSON; key: title
 
 	Decryption string // Secret in Namespace with keys for encrypted files; from the newest configuration
-	Sealed     bool   // encrypted files stay encrypted, and their Secrets are not applied
 }
 
 // Variables are values for ${name} in rendered objects.
@@ -63,9 +64,7 @@ func (v Variables) From() []string { return lines(v.Files) }
 // Map returns Values as a map.
 func (v Variables) Map() map[string]string {
 	values := map[string]string{}
-	if v.Values != "" {
-		_ = json.Unmarshal([]byte(v.Values), &values)
-	}
+	_ = json.Unmarshal([]byte(v.Values), &values) // fails only without values
 	return values
 }
 
@@ -127,14 +126,44 @@ type Render struct {
 	Warnings  []string          // probable mistakes in accepted values, one sentence each
 	Unopened  []string          // encrypted files read without a key, sorted
 	Generated []Ref             // objects generated for routers during releases, sorted
+
+	packed string  // Objects as JSON, after Pack
+	of     *Render // the packed render of an Unpacked one
+}
+
+// Pack stores Objects as JSON, which takes a tenth of the memory. Objects is then nil.
+func (r *Render) Pack() {
+	text, _ := json.Marshal(r.Objects) // cannot fail, because the objects are JSON values
+	r.Objects, r.packed = nil, string(text)
+}
+
+// Unpacked returns a packed render with its objects, and any other render unchanged.
+func (r *Render) Unpacked() *Render {
+	if r == nil || r.packed == "" || r.of != nil {
+		return r
+	}
+	out := *r
+	out.Objects, _ = FromJSON[[]Object]([]byte(r.packed))
+	out.of = r
+	return &out
+}
+
+// Packed returns the packed render of an Unpacked one. It returns any other render, such as a changed copy, unchanged.
+func (r *Render) Packed() *Render {
+	if r == nil || r.of == nil {
+		return r
+	}
+	same := *r
+	same.Objects, same.of = nil, nil
+	if !reflect.DeepEqual(&same, r.of) {
+		return r
+	}
+	return r.of
 }
 
 // Spec returns a staged workload's spec. A nil Render has none.
 func (r *Render) Spec(w Workload) (Spec, bool) {
-	if r == nil {
-		return Spec{}, false
-	}
-	return Find(r.Specs, func(s Spec) bool { return s.Workload == w })
+	return Find(cmp.Or(r, &Render{}).Specs, func(s Spec) bool { return s.Workload == w })
 }
 
 // Staged returns the staged workloads' template hashes.
@@ -252,7 +281,7 @@ func (p place) invalid(field, fix, format string, args ...any) error {
 
 // ByRef returns the objects as Object.Told; nil for a nil Render.
 func (r *Render) ByRef() map[Ref]Object {
-	if r == nil {
+	if r = r.Unpacked(); r == nil {
 		return nil
 	}
 	objects := make(map[Ref]Object, len(r.Objects))

@@ -308,10 +308,11 @@ func TestShortcut(t *testing.T) {
 		quick.learn(g.Commits[id], s)
 		for _, a := range s.apps {
 			app, at := rollout.App{Name: a.name, Path: "apps/" + a.name, Namespace: namespace, Workloads: ownKindsText}, g.Commits[id].Commit()
-			want, err := render.New(render.InProcess{}).Render(g.Commits[id], app, at)
+			want, _, err := render.InProcess{}.Build(g.Commits[id], app)
 			if err != nil {
 				t.Fatalf("seed %d: %v", seed, err)
 			}
+			want.Commit = at
 			got, err := quick.Render(g.Commits[id], app, at)
 			if err != nil {
 				t.Fatalf("seed %d: %v", seed, err)

@@ -23,7 +23,8 @@ type Entries struct {
 	ReadBy func(file string) []string // the apps with the file in Files
 	// Reads reports whether Files still lacks an app's files. If the app has no render at this head, its files come
 	// from the recorded commit's render.
-	Reads  func() bool
+	Reads func() bool
+	// Render returns an app's render of a commit, perhaps packed.
 	Render func(app rollout.App, commit string) (*rollout.Render, error)
 	// Tree returns a commit. While the commit is being fetched, the error wraps ErrNotReady.
 	Tree func(commit string) (rollout.Tree, error)

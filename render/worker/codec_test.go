@@ -85,6 +85,9 @@ func TestAllFieldsCross(t *testing.T) {
 		case reflect.Struct:
 			for i := range of.NumField() {
 				f := of.Field(i)
+				if of == reflect.TypeFor[rollout.Render]() && (f.Name == "packed" || f.Name == "of") {
+					continue // only the parent packs renders
+				}
 				if left := f.Tag.Get("json") == "-" && f.Tag.Get("cbor") == ""; f.Name != "_" && (left || !f.IsExported()) {
 					t.Errorf("%s.%s does not cross", of, f.Name)
 				}
