@@ -69,7 +69,7 @@ func FindAll(tree rollout.Tree, cfg *rollout.Config) (apps []rollout.App, unname
 		}
 	}
 	slices.SortFunc(apps, func(a, b rollout.App) int { return strings.Compare(a.Name, b.Name) })
-	return apps, unnamed, nil
+	return slices.Clone(apps), unnamed, nil // without spare capacity
 }
 
 // HasSameNames reports whether two commits differ below dir only in files' contents, so that FindAll returns the same
