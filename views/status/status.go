@@ -226,7 +226,7 @@ func Of(in strategies.Input, cluster string, proposals map[string]string) App {
 	if s.Source != "" {
 		a.Source = &rollout.Commit{ID: s.Source}
 		if in.Source != nil {
-			a.Source = &in.Source.Commit
+			a.Source = new(in.Source.Commit) // a pointer into the render would keep its objects
 			if s.Stable == nil && s.Release == nil {
 				a.Images = in.Source.Images()
 			}
