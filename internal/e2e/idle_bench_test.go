@@ -20,6 +20,7 @@ import (
 
 const (
 	idlePolls  = 20
+	idleRest   = 30 * time.Second // until Go has returned most of the memory of the first builds
 	idlePushes = 12
 	perSpace   = 1000 // apps in one namespace
 	servesEach = 10   // one in servesEach apps has a Deployment, because the control plane is slower than gitrollout
@@ -86,7 +87,7 @@ func (f *fleet) awaitRest(began time.Time) {
 	f.b.Helper()
 	var last fleetCost
 	go f.profile("profile?seconds=30", "start")
-	for quiet := time.Now(); time.Since(quiet) < 5*time.Second; time.Sleep(200 * time.Millisecond) {
+	for quiet := time.Now(); time.Since(quiet) < idleRest; time.Sleep(200 * time.Millisecond) {
 		if code, _ := getPage(f.b, "http://"+f.metrics+"/metrics"); code != http.StatusOK {
 			quiet = time.Now()
 			continue
@@ -97,7 +98,7 @@ func (f *fleet) awaitRest(began time.Time) {
 		}
 		last = now
 	}
-	fmt.Printf("\nat rest %s after the start: %s of CPU, %d builds, %d writes, %d commits\n", seconds(time.Since(began)-5*time.Second),
+	fmt.Printf("\nat rest %s after the start: %s of CPU, %d builds, %d writes, %d commits\n", seconds(time.Since(began)-idleRest),
 		seconds(last.cpu), last.builds, last.writes, last.commits)
 }
 

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"maps"
 	"os/exec"
+	"runtime/debug"
 	"slices"
 	"sync"
 	"time"
@@ -197,6 +198,9 @@ func (p *Pool) endIdle() {
 		w.end()
 	}
 	p.idle = nil
+	if !p.closed {
+		go debug.FreeOSMemory() // returns the memory of a burst of builds
+	}
 }
 
 // Close ends all workers and their builds. Later builds fail.
