@@ -29,16 +29,16 @@ type Entries struct {
 	// Tree returns a commit. While the commit is being fetched, the error wraps ErrNotReady.
 	Tree func(commit string) (rollout.Tree, error)
 
-	ids     map[string]map[string]string // by commit and file
-	changes map[string]*cohort.Change    // by waiting app; see Forget
+	others  map[string]map[string]bool // whether a commit and the head differ, by commit and file
+	changes map[string]*cohort.Change  // by waiting app; see Forget
 	members map[string]cohort.Member
 }
 
 // Forget drops the cached answers. Call it after records or renders change.
 func (e *Entries) Forget() {
 	e.changes, e.members = map[string]*cohort.Change{}, map[string]cohort.Member{}
-	if e.ids == nil {
-		e.ids = map[string]map[string]string{}
+	if e.others == nil {
+		e.others = map[string]map[string]bool{}
 	}
 }
 
@@ -224,12 +224,11 @@ func isGone(err error) bool { return err != nil && !errors.Is(err, ErrNotReady) 
 
 func (e *Entries) differing(app, commit string) (files []string, err error) {
 	for _, file := range e.Files(app) {
-		was, failed := e.idAt(commit, file)
-		is, err := e.idAt(e.Branch.Tree.Commit().ID, file)
-		if err = cmp.Or(failed, err); err != nil {
+		differs, err := e.differs(commit, file)
+		if err != nil {
 			return nil, err
 		}
-		if was != is {
+		if differs {
 			files = append(files, file)
 		}
 	}
@@ -240,26 +239,25 @@ func (e *Entries) differing(app, commit string) (files []string, err error) {
 func (e *Entries) Readers(file string) []string { return e.ReadBy(file) }
 
 // ID implements cohort.World.
-func (e *Entries) ID(file string) string {
-	id, _ := e.idAt(e.Branch.Tree.Commit().ID, file) // cached by differing, so without an error
-	return id
-}
+func (e *Entries) ID(file string) string { return idOf(e.Branch, file) }
 
-func (e *Entries) idAt(commit, file string) (string, error) {
-	if id, known := e.ids[commit][file]; known {
-		return id, nil
+// differs reports whether a file differs between a commit and the head.
+func (e *Entries) differs(commit, file string) (differs bool, err error) {
+	if differs, known := e.others[commit][file]; known {
+		return differs, nil
 	}
 	tree, err := e.Tree(commit)
 	if err != nil {
-		return "", err
+		return false, err
 	}
-	entry, _, err := tree.Lookup(file)
-	if err != nil {
-		return "", err
+	was, _, failed := tree.Lookup(file)
+	is, _, err := e.Branch.Tree.Lookup(file)
+	if err = cmp.Or(failed, err); err != nil {
+		return false, err
 	}
-	if e.ids[commit] == nil {
-		e.ids[commit] = map[string]string{}
+	if e.others[commit] == nil {
+		e.others[commit] = map[string]bool{}
 	}
-	e.ids[commit][file] = entry.ID
-	return entry.ID, nil
+	e.others[commit][file] = was.ID != is.ID
+	return was.ID != is.ID, nil
 }

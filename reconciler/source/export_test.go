@@ -1,7 +1,7 @@
 package source
 
 func (r *Reader) Configs() int { return len(r.configs) }                  // returns the number of kept configurations
-func (e *Entries) Reread()     { e.ids = map[string]map[string]string{} } // makes Entries read the ids of files again
+func (e *Entries) Reread()     { e.others = map[string]map[string]bool{} } // makes Entries compare files again
 
 var (
 	IDOf     = idOf     // returns the id of a file
