@@ -42,6 +42,7 @@ type Pool struct {
 	idle   []*process
 	busy   map[*process]bool
 	rest   *time.Timer // ends workers after Idle
+	free   *time.Timer // returns the memory of a burst of builds
 	closed bool
 }
 
@@ -184,8 +185,10 @@ func (p *Pool) put(w *process, alive bool) (closed bool) {
 		p.idle = append(p.idle, w)
 		if p.rest != nil {
 			p.rest.Stop()
+			p.free.Stop()
 		}
 		p.rest = time.AfterFunc(p.Idle, p.endIdle)
+		p.free = time.AfterFunc(10*time.Second, debug.FreeOSMemory)
 	}
 	p.news.Broadcast()
 	return p.closed
@@ -198,9 +201,6 @@ func (p *Pool) endIdle() {
 		w.end()
 	}
 	p.idle = nil
-	if !p.closed {
-		go debug.FreeOSMemory() // returns the memory of a burst of builds
-	}
 }
 
 // Close ends all workers and their builds. Later builds fail.
