@@ -85,7 +85,7 @@ func templatesIn(file string, data []byte) (all []writtenTemplate, err error) {
 	for _, text := range strings.Split("\n"+string(data), "\n---") {
 		var object rollout.Object
 		if err := yaml.Unmarshal([]byte(text), &object); err != nil {
-			return nil, rollout.Invalidf(file, "", "is not valid YAML: %s", rollout.OneLine(err.Error()))
+			return nil, rollout.Invalidf(file, "", "is not valid YAML: %s", rollout.YAMLText(err.Error()))
 		}
 		if kind := object.Kind(); kind == "AnalysisTemplate" || kind == "ClusterAnalysisTemplate" {
 			t, err := analysis.ParseTemplate(object.Ref(), object["spec"])

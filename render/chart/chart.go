@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"maps"
 	"path"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -90,7 +91,7 @@ func Render(files []File, r Release) (*Rendered, error) {
 		// Templates may change the values, so each render gets a copy.
 		values, err := util.ToRenderValues(c, r.Values, options, caps)
 		if err != nil {
-			return nil, &rollout.InvalidError{File: ".", Msg: rollout.OneLine(err.Error()), Fix: "change the values"}
+			return nil, &rollout.InvalidError{File: ".", Msg: text(err), Fix: "change the values"}
 		}
 		return documents(c, values, f)
 	}
@@ -157,7 +158,22 @@ func invalid(file string, err error) error {
 	if known := new(rollout.InvalidError); errors.As(err, &known) {
 		return known
 	}
-	return &rollout.InvalidError{File: file, Msg: "Helm: " + rollout.YAMLText(err.Error())}
+	return &rollout.InvalidError{File: file, Msg: "Helm: " + text(err)}
+}
+
+// value matches a chart's value in an error of a schema, of the function tpl, or of a parser of Go. violations matches
+// the lines of a schema's error, which are in random order.
+var (
+	value = regexp.MustCompile(`'(?:[^'\\]|\\.)*'( does not match| is not valid)` + "|`.*`|" +
+		`((?:parse|parse template|parsing|parsing time|execution for|constraint:|ParseAddr\() ?)"(?:[^"\\]|\\.)*"`)
+	violations = regexp.MustCompile(`(?m)(?:^ *- .*\n)+`)
+)
+
+func text(err error) string {
+	inOrder := violations.ReplaceAllStringFunc(err.Error(), func(lines string) string {
+		return strings.Join(slices.Sorted(strings.Lines(lines)), "")
+	})
+	return value.ReplaceAllString(rollout.YAMLText(inOrder), "$2…$1")
 }
 
 // ReleaseName renders a text as helm's --name-template does. A name with a random part is an error.
