@@ -20,15 +20,27 @@ var (
 	group, old, _ = strings.Cut(rollout.AlphaVersion, "/")
 	now           = strings.TrimPrefix(rollout.APIVersion, group+"/")
 
-	// inTemplate matches the old version in a chart's template: in a document, a list item, or a named template.
-	inTemplate = regexp.MustCompile(`(?m)((?:^(?:[ \t]*- )?apiVersion:[ \t]*["']?|\bdefine [^}]*\}\}\s*)` +
-		regexp.QuoteMeta(group) + `/)` + old + `\b`)
+	// inTemplate matches the old version in a chart's template: in a line with apiVersion, or in a named template.
+	// inText matches only lines that no block scalar can contain, hasText a block scalar, and isLeft a remaining line.
+	inTemplate, inText = template(`[ \t]*`), template("")
+	hasText            = regexp.MustCompile(`(?m)[|>][-+1-9]*[ \t]*\r?$`)
+	isLeft             = regexp.MustCompile(`(?m)^[^#*\n]*apiVersion[^#\n]*` + regexp.QuoteMeta(rollout.AlphaVersion) + `\b`)
+
+	// texts matches fields of objects, and paths of JSON patches, whose apiVersion is a text of the user.
+	texts = regexp.MustCompile(`(^|/)(data|stringData|annotations|commonAnnotations|labels|pairs)(/|$)`)
 
 	lineBreak = regexp.MustCompile("\r\n|[\n\r\u0085\u2028\u2029]") // as yaml.Node counts lines
 )
 
 // ErrDecision is the reason why File keeps a Promotion or record. Other errors need a change by hand.
 var ErrDecision = errors.New("records a decision; the next decision replaces the file")
+
+var errByHand = errors.New("has an apiVersion that is an anchor, an alias, split or perhaps a text: change it by hand")
+
+func template(indent string) *regexp.Regexp {
+	return regexp.MustCompile(`(?m)((?:^\x{FEFF}?(?:\{\{[^}\n]*\}\})*` + indent + `(?:- )?["']?apiVersion["']?:[^#\n]*?|` +
+		`\bdefine [^}]*\}\}\s*)` + regexp.QuoteMeta(group) + `/)` + old + `\b`)
+}
 
 // File replaces AlphaVersion by APIVersion in a YAML file, also in a kustomization's patches. All other bytes stay. An
 // error says why a document stays as it is.
@@ -52,39 +64,68 @@ func converted(data []byte) ([]byte, error) {
 		case errors.Is(err, io.EOF):
 			return f.edited(), f.err
 		case err != nil && bytes.Contains(data, []byte("{{")):
-			return inTemplate.ReplaceAll(data, []byte("${1}"+now)), nil
+			return inChart(data)
 		case err != nil && !bytes.Contains(data, []byte(rollout.AlphaVersion)):
 			return data, nil
 		case err != nil:
 			return data, errors.New("is not valid YAML: " + rollout.YAMLText(err.Error()))
 		}
 		f.document(n.Content[0])
+		f.want = append(f.want, &n)
 	}
+}
+
+func inChart(data []byte) ([]byte, error) {
+	lines := inTemplate
+	if hasText.Match(data) {
+		lines = inText
+	}
+	made := lines.ReplaceAll(data, []byte("${1}"+now))
+	if isLeft.Match(made) {
+		return made, errByHand
+	}
+	return made, nil
 }
 
 type file struct {
 	text    string
-	breaks  [][]int // begin and end of each line break, between the text's start and end
+	want    []*yaml.Node // documents
+	breaks  [][]int      // begin and end of each line break, between the text's start and end
 	line    int
 	columns []int // offsets of the line's characters and end
 	at      []int // offsets of the old version
 	err     error
 }
 
+// edited keeps the text if another scalar would change, such as with an escaped version in a patch.
 func (f *file) edited() []byte {
 	slices.Sort(f.at)
 	made, end := make([]byte, 0, len(f.text)), 0
-	for _, at := range slices.Compact(f.at) {
+	for _, at := range f.at {
 		made, end = append(append(made, f.text[end:at]...), now...), at+len(old)
 	}
-	return append(made, f.text[end:]...)
+	made = append(made, f.text[end:]...)
+	decoder := yaml.NewDecoder(bytes.NewReader(made))
+	for _, want := range f.want {
+		var n yaml.Node
+		if err := decoder.Decode(&n); err != nil || !isSame(&n, want) {
+			f.err = errByHand
+			return []byte(f.text)
+		}
+	}
+	return made
+}
+
+func isSame(a, b *yaml.Node) bool {
+	return a.Value == b.Value && slices.EqualFunc(a.Content, b.Content, isSame)
 }
 
 func (f *file) document(root *yaml.Node) {
 	f.walk(root, false)
 	kind := field(root, "kind").Value
 	if kind == "" || kind == "Kustomization" || kind == "Component" || strings.HasPrefix(kind, "Patch") {
-		for name := range strings.FieldsSeq("patch patches patchesStrategicMerge patchesJson6902 replacements transformers") {
+		const fields = "patch patches patchesStrategicMerge patchesJson6902 jsonOp replacements transformers"
+		for name := range strings.FieldsSeq(fields) {
 			f.walk(field(root, name), true)
 		}
 	}
@@ -100,6 +141,9 @@ func field(n *yaml.Node, name string) *yaml.Node {
 
 func (f *file) walk(n *yaml.Node, isPatch bool) {
 	version, kind := field(n, "apiVersion"), field(n, "kind").Value
+	if field(n, "op").Value != "" && texts.MatchString(field(n, "path").Value) {
+		return // a JSON patch of texts
+	}
 	switch isOld := version.Value == rollout.AlphaVersion; {
 	case isOld && slices.Contains([]string{"Promotion", "RolloutState", "ClusterState", "Notified"}, kind):
 		f.err = cmp.Or(f.err, ErrDecision) // its digest counts
@@ -116,8 +160,10 @@ func (f *file) walk(n *yaml.Node, isPatch bool) {
 		f.err = cmp.Or(f.err, err)
 		f.replace(n, string(made))
 	}
-	for _, child := range n.Content {
-		f.walk(child, isPatch)
+	for i, child := range n.Content {
+		if i%2 == 0 || child.Kind != yaml.MappingNode || !texts.MatchString(n.Content[i-1].Value) {
+			f.walk(child, isPatch)
+		}
 	}
 }
 
@@ -139,24 +185,24 @@ func (f *file) replace(n *yaml.Node, made string) {
 	if n.Value == made {
 		return
 	}
-	start, isLong := f.offset(n), len(n.Value) > len(rollout.AlphaVersion) || n.Style&(isBlock|yaml.TaggedStyle) != 0
+	start, rest := f.offset(n), made
 	parts := strings.Split(n.Value, old)
 	for _, part := range parts[:len(parts)-1] {
 		i := strings.Index(f.text[start:], old)
-		isSplit := i < 0 || i > len(part)+2 && !isLong // 2: a quote and a byte order mark
-		if isSplit || n.Kind != yaml.ScalarNode || n.Anchor != "" {
-			f.err = errors.New("has an apiVersion that is an anchor, an alias or split: change it by hand")
+		if i < 0 || n.Anchor != "" {
+			f.err = errByHand
 			return
 		}
 		start += i + len(old)
-		after, isNew := strings.CutPrefix(made[len(part):], now)
+		after, isNew := strings.CutPrefix(rest[len(part):], now)
 		if isNew {
 			f.at = append(f.at, start-len(old))
 		} else {
 			after = after[len(old):]
 		}
-		made = after
+		rest = after
 	}
+	n.Value = made
 }
 
 var isBlock = yaml.LiteralStyle | yaml.FoldedStyle
