@@ -215,7 +215,7 @@ func (f *from) charts(text []byte) error {
 		Charts  []rollout.VendorChart      `json:"helmCharts"`
 	}
 	if err := yaml.Unmarshal(text, &k); err != nil {
-		return &rollout.InvalidError{File: f.file, Msg: "cannot be read: " + rollout.OneLine(err.Error()), Fix: "correct it"}
+		return &rollout.InvalidError{File: f.file, Msg: "cannot be read: " + rollout.YAMLText(err.Error()), Fix: "correct it"}
 	}
 	for i, c := range k.Charts {
 		if c.Repo == "" {
