@@ -63,7 +63,8 @@ func inspect(fs *treeFS, app rollout.App) (plan, error) {
 }
 
 // useOneVersion converts gitrollout's documents if they have several apiVersions, such as in a vendored base and its
-// patches. Kustomize applies a patch only to an equal apiVersion. If one conversion fails, all documents stay.
+// patches. Kustomize applies a patch only to an equal apiVersion. If one conversion fails, all documents stay, with a
+// warning.
 func (in *inspector) useOneVersion() {
 	files := map[string][]byte{}
 	for key := range in.checked { // other files, such as a ConfigMap's, have no documents
@@ -81,9 +82,13 @@ func (in *inspector) useOneVersion() {
 			return
 		}
 	}
-	for file, data := range files {
-		made, err := convert.File(data)
-		if err != nil || in.sources[file] && !bytes.Equal(made, data) {
+	for _, file := range slices.Sorted(maps.Keys(files)) {
+		made, err := convert.File(files[file])
+		if err == nil && in.sources[file] && !bytes.Equal(made, files[file]) {
+			err = errors.New("is also the file of a generator")
+		}
+		if err != nil {
+			in.warn("%s %v; the app has several versions of gitrollout's documents, and each patch applies to one", file, err)
 			return
 		}
 		files[file] = made
