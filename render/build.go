@@ -142,8 +142,9 @@ var reductions = []struct {
 	{regexp.MustCompile(`line \[[\d ]*\] has invalid utf8 bytes.*`), "a line is not UTF-8"},
 	{regexp.MustCompile(`(unable to parse SM or JSON patch) from \[.*\]`), "$1"},
 	{regexp.MustCompile(`:? \[patch: ".*"\]`), ""},
-	{regexp.MustCompile(`open .*: file does not exist`), "a patch is no object and no file"},
-	{regexp.MustCompile(`(patch and path can't be set at the same time|is out of bounds for value|decoding) .*`), "$1"},
+	{regexp.MustCompile(`open \S*[\s{:].*: file does not exist`), "a patch is no object and no file"},
+	{regexp.MustCompile(`(patch and path can't be set at the same time|is out of bounds for value) .*`), "$1"},
+	{regexp.MustCompile(`(^|: )decoding .*`), "${1}a JSON patch is not a list of op, path and value"},
 	{regexp.MustCompile(`(?:accumulating|merging) resources from '([^']*)': `), "$1: "},
 	{regexp.MustCompile(`in object \{\{([^{}]*)\} \{\{([^{}]*)\}.*$`), "in object $1 $2"},
 	{regexp.MustCompile(`(?:map\[string\]interface \{\}\{.*"kind":"([^"]*)".*: )?` +
