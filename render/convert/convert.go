@@ -99,6 +99,9 @@ type file struct {
 
 // edited keeps the text if another scalar would change, such as with an escaped version in a patch.
 func (f *file) edited() []byte {
+	if len(f.at) == 0 {
+		return []byte(f.text)
+	}
 	slices.Sort(f.at)
 	made, end := make([]byte, 0, len(f.text)), 0
 	for _, at := range f.at {
