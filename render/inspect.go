@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"maps"
 	"path"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -62,6 +63,11 @@ func inspect(fs *treeFS, app rollout.App) (plan, error) {
 	return in.plan, err
 }
 
+// ownVersions match each version of gitrollout's documents. A target has group and version in separate fields.
+var ownVersions = rollout.Mapped(rollout.Versions("Rollout"), func(version string) *regexp.Regexp {
+	return regexp.MustCompile(regexp.QuoteMeta(version) + `|\bversion\W+` + path.Base(version) + `\b`)
+})
+
 // useOneVersion converts gitrollout's documents if they have several apiVersions, such as in a vendored base and its
 // patches. Kustomize applies a patch only to an equal apiVersion. If one conversion fails, all documents stay, with a
 // warning.
@@ -74,10 +80,8 @@ func (in *inspector) useOneVersion() {
 		}
 	}
 	all := slices.Collect(maps.Values(files))
-	for _, version := range rollout.Versions("Rollout") { // a target has group and version in separate fields
-		isIn := func(data []byte) bool {
-			return bytes.Contains(data, []byte(ownGroup)) && bytes.Contains(data, []byte(path.Base(version)))
-		}
+	for _, version := range ownVersions {
+		isIn := func(data []byte) bool { return bytes.Contains(data, []byte(ownGroup)) && version.Match(data) }
 		if !slices.ContainsFunc(all, isIn) {
 			return
 		}

@@ -93,3 +93,16 @@ func TestTargetOfOneVersion(t *testing.T) {
 		compare.Contains(t, strings.Join(r.Warnings, "\n"), "kustomization.yaml has a target without a group, or with a pattern")
 	}
 }
+
+// TestOneVersionBesideOthers checks that v1beta1 in another group's apiVersion is not a version of gitrollout's documents. No warning is
+// necessary.
+func TestOneVersionBesideOthers(t *testing.T) {
+	r := renderRepo(t, map[string]string{
+		"kustomization.yaml": "apiVersion: kustomize.config.k8s.io/v1beta1\nkind: Kustomization\nresources: [web.yaml]\npatches:\n" +
+			"- target: {version: v1alpha1, kind: Rollout}\n  patch: |-\n    apiVersion: gitrollout.dev/v1alpha1\n    kind: Rollout\n" +
+			"    metadata: {name: web}\n    spec: {strategy: {canary: {steps: [{setWeight: 5}]}}}\n",
+		"web.yaml": deploymentHead + "---\n" + ownHead + "  strategy: {canary: {steps: [{setWeight: 50}]}}\n",
+	})
+	compare.CheckNamed(t, "weight", 5, *r.Specs[0].Canary.Steps[0].SetWeight)
+	compare.CheckNamed(t, "warnings", []string(nil), r.Warnings)
+}
