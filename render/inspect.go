@@ -80,8 +80,10 @@ func (in *inspector) useOneVersion() {
 		}
 	}
 	all := slices.Collect(maps.Values(files))
-	for _, version := range ownVersions {
-		isIn := func(data []byte) bool { return bytes.Contains(data, []byte(ownGroup)) && version.Match(data) }
+	for i, version := range ownVersions {
+		isIn := func(data []byte) bool { // a target of the old version may lack the group
+			return version.Match(data) && (i > 0 || bytes.Contains(data, []byte(ownGroup)))
+		}
 		if !slices.ContainsFunc(all, isIn) {
 			return
 		}

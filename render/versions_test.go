@@ -106,3 +106,15 @@ func TestOneVersionBesideOthers(t *testing.T) {
 	compare.CheckNamed(t, "weight", 5, *r.Specs[0].Canary.Steps[0].SetWeight)
 	compare.CheckNamed(t, "warnings", []string(nil), r.Warnings)
 }
+
+// TestTargetAfterConversion converts the documents of an app, but not its target without a group. A warning names the target, because its
+// patch has no effect.
+func TestTargetAfterConversion(t *testing.T) {
+	r := renderRepo(t, map[string]string{
+		"kustomization.yaml": "resources: [web.yaml]\npatches:\n- target: {version: v1alpha1, kind: Rollout}\n" +
+			"  patch: |-\n    - {op: replace, path: /spec/strategy/canary/steps/0/setWeight, value: 5}\n",
+		"web.yaml": deploymentHead + "---\n" + strings.Replace(ownHead, "v1alpha1", "v1beta1", 1) +
+			"  strategy: {canary: {steps: [{setWeight: 50}]}}\n",
+	})
+	compare.Contains(t, strings.Join(r.Warnings, "\n"), "kustomization.yaml has a target without a group")
+}
