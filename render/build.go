@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/kustomize/kyaml/openapi"
 	kyaml "sigs.k8s.io/kustomize/kyaml/yaml"
 
+	"gitrollout.dev/gitrollout/render/chart"
 	"gitrollout.dev/gitrollout/rollout"
 )
 
@@ -143,7 +144,8 @@ var reductions = []struct {
 	{regexp.MustCompile(`(unable to parse SM or JSON patch) from \[.*\]`), "$1"},
 	{regexp.MustCompile(`:? \[patch: ".*"\]`), ""},
 	{regexp.MustCompile(`open \S*[\s{:].*: file does not exist`), "a patch is no object and no file"},
-	{regexp.MustCompile(`(patch and path can't be set at the same time|is out of bounds for value) .*`), "$1"},
+	{regexp.MustCompile(`(patch and path can't be set at the same time) .*`), "$1"},
+	{regexp.MustCompile(`(is out of bounds for value)(?:( ` + chart.Substitute + `.*)| .*)`), "$1$2"},
 	{regexp.MustCompile(`(^|: )decoding .*`), "${1}a JSON patch is not a list of op, path and value"},
 	{regexp.MustCompile(`(?:accumulating|merging) resources from '([^']*)': `), "$1: "},
 	{regexp.MustCompile(`in object \{\{([^{}]*)\} \{\{([^{}]*)\}.*$`), "in object $1 $2"},

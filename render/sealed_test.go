@@ -181,6 +181,9 @@ func TestEncryptedIsHeld(t *testing.T) {
 		"into a ConfigMap": {inConfig, nil, "a/secret.yaml: data.password: depends on encrypted values"},
 		"into how many": {secretManifest, chart("{{ if eq .Values.password \"hunter2-in-git\" }}\n"+configMap("db")+"{{ end }}\n",
 			"password: hunter2-in-git\n"), "a/values.yaml: a field other than a Secret's values depends on encrypted values"},
+		"the part of a value": {manifest, more{"a/map.yaml": configMap("x") + "data: {x: y}\n", "a/kustomization.yaml": "resources: " +
+			"[secret.yaml, map.yaml]\nreplacements:\n- source: {kind: Secret, fieldPath: stringData.password, options: {delimiter: /, index: 3}}\n" +
+			"  targets: [{select: {kind: ConfigMap}, fieldPaths: [data.x]}]\n"}, "whether the app can be built depends on encrypted values"},
 		"into replicas": {secretManifest, chart(configMap("db")+"data: {n: \"{{ .Values.replicas }}\"}\n", "replicas: 3\n"),
 			"a/charts/db/templates/all.yaml: data.n: depends on encrypted values"},
 	} {

@@ -110,6 +110,7 @@ func TestASwitchThatDecides(t *testing.T) {
 		"how many":   {"{{ range $i := until (mod .Values.v 2 | int) }}\n" + aConfigMap + "---\n{{ end }}", "v: 3\n"},
 		"a failure":  {"{{ if .Values.v }}{{ fail \"no\" }}{{ end }}\n" + aConfigMap, "v: false\n"},
 		"too many":   {"{{ if gt (int .Values.v) 10 }}{{ fail (printf \"%v are too many\" .Values.v) }}{{ end }}\n" + aConfigMap, "v: 3\n"},
+		"an address": {`{{ urlParse (printf "x://%s%%zz" .Values.v) }}`, "v: a\n"},
 		"a bad name": {configMap(`"{{ if .Values.v }}db{{ end }}"`), "v: true\n"},
 	} {
 		for range times {

@@ -26,7 +26,7 @@ var budgets = map[string]budget{
 	"internal":   {11_472, 0},
 	"publish":    {4_520, 100},
 	"reconciler": {9_290, 190},
-	"render":     {9_500, 107},
+	"render":     {9_520, 107},
 	"rollout":    {6_780, 572},
 	"simulate":   {3_510, 100},
 	"strategies": {9_090, 243},

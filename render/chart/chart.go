@@ -161,6 +161,10 @@ func invalid(file string, err error) error {
 	return &rollout.InvalidError{File: file, Msg: "Helm: " + text(err)}
 }
 
+// Substitute begins a substitute of an encrypted value (sops.Seal). Substitutes stay in errors, because the errors of
+// two builds tell whether the result depends on the value.
+const Substitute = "Z2l0cm9sbG91dC1zZWFsZWQ6"
+
 // value matches a chart's value in an error of a schema, of the function tpl, or of a parser of Go. violations matches
 // the lines of a schema's error, which are in random order.
 var (
@@ -173,7 +177,11 @@ func text(err error) string {
 	inOrder := violations.ReplaceAllStringFunc(err.Error(), func(lines string) string {
 		return strings.Join(slices.Sorted(strings.Lines(lines)), "")
 	})
-	return value.ReplaceAllString(rollout.YAMLText(inOrder), "$2…$1")
+	line := rollout.YAMLText(inOrder)
+	if strings.Contains(line, Substitute) {
+		return line
+	}
+	return value.ReplaceAllString(line, "$2…$1")
 }
 
 // ReleaseName renders a text as helm's --name-template does. A name with a random part is an error.
