@@ -23,7 +23,7 @@ var (
 	// inTemplate matches the old version in a chart's template: in a line with apiVersion, or in a named template.
 	// inText matches only lines that no block scalar can contain, hasText a block scalar, and isLeft a remaining line.
 	inTemplate, inText = template(`[ \t]*`), template("")
-	hasText            = regexp.MustCompile(`(?m)[|>][-+1-9]*[ \t]*\r?$`)
+	hasText            = regexp.MustCompile(`(?m)[|>][-+1-9]*[ \t]*(?:#.*)?\r?$`)
 	isLeft             = regexp.MustCompile(`(?m)^[^#*\n]*apiVersion[^#\n]*` + regexp.QuoteMeta(rollout.AlphaVersion))
 
 	// texts matches fields of objects, and paths of JSON patches, whose apiVersion is a text of the user.
