@@ -27,7 +27,7 @@ var (
 	isLeft             = regexp.MustCompile(`(?m)^[^#*\n]*apiVersion[^#\n]*` + regexp.QuoteMeta(rollout.AlphaVersion))
 
 	// texts matches fields of objects, and paths of JSON patches, whose apiVersion is a text of the user.
-	texts = regexp.MustCompile(`(^|/)(data|stringData|annotations|commonAnnotations|labels|pairs)(/|$)`)
+	texts = regexp.MustCompile(`(^|/)(data|stringData|annotations|commonAnnotations|labels|commonLabels|pairs)(/|$)`)
 
 	lineBreak = regexp.MustCompile("\r\n|[\n\r\u0085\u2028\u2029]") // as yaml.Node counts lines
 )
