@@ -24,15 +24,19 @@ type blame struct {
 type authorship struct{ file, author string }
 
 // head sets the head's Commit to the last commit in j.line that changed the render or error. Reverts use this commit,
-// and its author is the release's author. If no commit changed the render or error, and j.isHistory is true, j.line's
-// first commit counts. A head with an error may have no commit.
-func (b *blame) head(j job, head strategies.Head) strategies.Head {
+// and its author is the release's author. If no commit did, and j.isHistory is true, j.line's first commit counts. If
+// j.isHistory is false, j.line becomes nil, because only the history has the change. A head with an error may have no
+// commit.
+func (b *blame) head(j *job, head strategies.Head) strategies.Head {
 	if head.Err != nil {
 		head.Commit = rollout.Commit{}
 	}
 	i := len(j.line) - 2
 	for i >= 0 && b.isAsBefore(j.line[i], j.app, head) {
 		i--
+	}
+	if i < 0 && !j.isHistory {
+		j.line = nil
 	}
 	if i < 0 && (!j.isHistory || head.Err != nil) {
 		return head

@@ -327,6 +327,38 @@ func TestVersionOfAnAuthor(t *testing.T) {
 	w.wantBack()
 }
 
+// TestAuthorAfterAChangeOfSettings checks that a rule by author holds a bot's version after a commit that changes only the app's account,
+// and a person's commit of other files.
+func TestAuthorAfterAChangeOfSettings(t *testing.T) {
+	r := &rules{}
+	r.set(t, byBots)
+	w := newWorld(t, r.options)
+	w.git.author = bot
+	w.follow("v2", shopAt("v2"))
+	w.commit("another account", map[string]string{configFile: plainConfig + "  serviceAccount: default/strong\n"})
+	w.git.author = "Ann"
+	w.follow("not of the app", readme)
+	mustBeHeld(t, w, "the author is "+bot)
+	compare.CheckNamed(t, "pods of v2", 0, w.pods("v2"))
+}
+
+// TestAuthorOfAListedFolder checks that a rule by author holds an app whose existing folder a bot lists, although a person's commit of other
+// files is newer.
+func TestAuthorOfAListedFolder(t *testing.T) {
+	r := &rules{}
+	r.set(t, byBots)
+	w := newWorld(t, r.options)
+	w.git.author = bot
+	w.follow("an unlisted folder", map[string]string{
+		"more/evil/kustomization.yaml": "resources: [app.yaml]\n",
+		"more/evil/app.yaml":           strings.ReplaceAll(version("v1"), "name: shop", "name: evil"),
+	})
+	w.commit("a list", map[string]string{configFile: plainConfig + "- path: more/*\n"})
+	w.git.author = "Ann"
+	w.follow("not of the app", readme)
+	compare.Contains(t, fmt.Sprintf("%+v", w.stateOf("evil").Held), "the author is "+bot)
+}
+
 // TestAuthorOfTheVersionInFlight lets a bot commit another version during a person's release, and then the release's content again. A rule
 // by author holds only the other version. A person can still promote the release.
 func TestAuthorOfTheVersionInFlight(t *testing.T) {

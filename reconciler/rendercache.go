@@ -236,7 +236,7 @@ func (c *renderCache) do(j job) {
 		return
 	}
 	policy := c.reader.Policy.Load() // a later change renders again
-	made := c.build(j)
+	made := c.build(&j)
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	defer c.wake()
@@ -330,7 +330,7 @@ func (c *renderCache) setHistory(app string, tree Snapshot, line []Snapshot) {
 	c.touch(app)
 }
 
-func (c *renderCache) build(j job) (made strategies.Head) {
+func (c *renderCache) build(j *job) (made strategies.Head) {
 	made.Commit = j.tree.Commit()
 	_, end := c.begin(context.Background(), report.PartRender, j.app.Name)
 	defer func() {
