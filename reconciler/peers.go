@@ -215,7 +215,8 @@ func (p *peers) take(cluster string, k *peer, head string, failed error) error {
 		return fmt.Errorf("state branch %s cannot be read: %w", k.branch, failed)
 	}
 	if head == "" {
-		return k.problem("does not exist", "run gitrollout in cluster "+cluster+", or take the cluster out of its stage")
+		return fmt.Errorf("state branch %s: %w; run gitrollout in cluster %s, or take the cluster out of its stage",
+			k.branch, source.ErrNoBranch, cluster)
 	}
 	tree, held := p.Options.Branches.Held(head)
 	if !held {

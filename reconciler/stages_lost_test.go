@@ -44,6 +44,45 @@ func TestStageBeforeLosesTheApp(t *testing.T) {
 	c.prod.recordsNothing(func() { c.prod.passes(100) })
 }
 
+// TestStageBeforeLosesTheAppWithAChange checks that prod waits if staging no longer lists an app at the commit of a change, as after a typo
+// in the same push. Prod also waits during an outage of Git. When the app is back, prod takes the change after the soak time in staging.
+func TestStageBeforeLosesTheAppWithAChange(t *testing.T) {
+	c := newClusters(t)
+	files, config := baseAt("v2"), strings.Replace(plainConfig, "apps/*", "staging/*", 1)
+	files[rollout.ConfigPath("staging")] = strings.Replace(config, "staging/*", "stagng/*", 1)
+	c.push(files)
+	run := func() {
+		for range 100 {
+			c.staging.passes(1)
+			c.prod.passes(1)
+		}
+	}
+	run()
+	compare.CheckNamed(t, "pods of v1 in prod", 4, c.prod.pods("v1"))
+	compare.Contains(t, fmt.Sprintf("%+v", c.prod.state().Held), "staging of stage staging: no longer lists the app, whose objects remain")
+	c.failed = errors.New("no route")
+	run()
+	compare.CheckNamed(t, "pods of v1 in prod", 4, c.prod.pods("v1"))
+	c.failed = nil
+	c.push(map[string]string{rollout.ConfigPath("staging"): config})
+	run()
+	c.want("v2", "v2", "")
+	c.prod.recordsNothing(run)
+}
+
+// TestStageBeforeRecordsNothing checks that prod does not wait for a cluster without a state branch that does not list the app.
+func TestStageBeforeRecordsNothing(t *testing.T) {
+	c := newClusters(t)
+	stages := strings.Replace(stagesFile, "[staging]", "[dev, staging]", 1)
+	c.push(map[string]string{rollout.ConfigPath("dev"): strings.Replace(plainConfig, "apps/*", "dev/*", 1), rollout.FleetPath: stages})
+	c.push(baseAt("v2"))
+	for range 100 {
+		c.staging.passes(1)
+		c.prod.passes(1)
+	}
+	c.want("v2", "v2", "")
+}
+
 // failing is a renderer that fails for apps of the cluster staging.
 type failing struct {
 	reconciler.Renderer

@@ -1,9 +1,17 @@
 package source
 
-import "gitrollout.dev/gitrollout/rollout"
+import (
+	"errors"
+
+	"gitrollout.dev/gitrollout/rollout"
+)
+
+// ErrNoBranch means that a cluster has recorded nothing yet.
+var ErrNoBranch = errors.New("does not exist")
 
 // Peers reads the records of other clusters. While the state branch is being fetched, the error of States wraps
-// ErrNotReady. Any other error is shown to users, and that cluster's records do not count.
+// ErrNotReady. Without a state branch, it wraps ErrNoBranch. Any other error is shown to users, and that cluster's
+// records do not count.
 type Peers interface {
 	States(cluster string) (record func(app string) (rollout.State, bool), err error)
 }

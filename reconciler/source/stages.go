@@ -236,6 +236,8 @@ func (w *stageWorld) Record(cluster string) (s rollout.State, problem string, er
 	switch {
 	case err == nil:
 		s, _ = states(w.app.Name)
+	case errors.Is(err, ErrNoBranch):
+		s.Reason, err = rollout.OneLine(err.Error()), nil
 	case !errors.Is(err, ErrNotReady):
 		return s, rollout.OneLine(err.Error()), nil
 	}
@@ -287,6 +289,9 @@ func (w *stageWorld) approved(p *rollout.Promotion) (string, error) {
 // InputsAt identifies an app's content in the reader's cluster at a commit. It decrypts nothing. Content that cannot be
 // built equals no other content.
 func (r *Reader) InputsAt(tree Snapshot, name string) (in fleet.Inputs, err error) {
+	if _, exists, err := tree.Lookup(rollout.ConfigPath(r.cluster)); err != nil || !exists { // a newer cluster
+		return in, err
+	}
 	app, listed, err := r.Listed(tree, name)
 	var built *rollout.Render
 	if err == nil && listed {

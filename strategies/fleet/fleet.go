@@ -230,7 +230,7 @@ func (p Place) ranked() (all []string, before int) {
 
 type proof struct {
 	done  bool
-	lacks bool   // the cluster does not list the app at the commit, or has lost the app
+	lacks bool   // no objects are recorded, and the commit or the head does not list the app
 	why   string // why the cluster is not done, for users
 	hold  string // why without details that change, or ""
 }
@@ -244,8 +244,8 @@ func (c *Choice) wait(cluster string, stage *rollout.Stage, e proof, limit strin
 
 func (p Place) proof(w World, stage *rollout.Stage, cluster, commit string, now time.Time) (e proof, err error) {
 	is, err := w.Inputs(cluster, commit)
-	if err != nil || is == (Inputs{}) {
-		return proof{lacks: true}, err
+	if err != nil {
+		return e, err
 	}
 	s, problem, err := w.Record(cluster)
 	switch {
@@ -253,6 +253,8 @@ func (p Place) proof(w World, stage *rollout.Stage, cluster, commit string, now 
 		return e, err
 	case problem != "":
 		return proof{why: problem, hold: "its state branch is unusable"}, nil
+	case is == (Inputs{}) && len(s.Inventory) == 0:
+		return proof{lacks: true}, nil
 	}
 	if was, err := same(w, cluster, commit, rejectedAt(s)...); err != nil || was {
 		return proof{why: "rejected the change", hold: "rejected the change"}, err
@@ -268,7 +270,7 @@ func (p Place) proof(w World, stage *rollout.Stage, cluster, commit string, now 
 	has, err := same(w, cluster, commit, s.Source)
 	switch {
 	case s.Source == "":
-		e.why = "has not deployed the app"
+		e.why = cmp.Or(s.Reason, "has not deployed the app")
 	case !has:
 		e.why = "has not taken the change"
 	case s.Release == nil && s.Shown() == rollout.Healthy:
@@ -279,8 +281,10 @@ func (p Place) proof(w World, stage *rollout.Stage, cluster, commit string, now 
 	return e, err
 }
 
-// same reports whether the app's inputs in a cluster at a commit are the same as at one of the other commits.
+// same reports whether the app's inputs in a cluster at a commit are the same as at one of the other commits. A cluster
+// that lists the app again may name a commit that does not list the app.
 func same(w World, cluster, commit string, others ...string) (is bool, err error) {
+	is = slices.Contains(others, commit)
 	for i := 0; i < len(others) && err == nil && !is; i++ {
 		var a, b Inputs
 		if a, err = w.Inputs(cluster, commit); err == nil {

@@ -155,6 +155,20 @@ func TestChoose(t *testing.T) {
 			s.Inventory = []rollout.Ref{{Kind: "ConfigMap", Name: "shop"}}
 			w.line, w.records["staging-us"], w.gone = []string{"c3"}, s, []string{"staging-us"}
 		}, "c3", unlisted + " | " + unlisted, ""},
+		"unlisted at the commit, with objects": {func(w *world, _ *fleet.Place, _ *rollout.State) {
+			s := at("c2")
+			s.Inventory = []rollout.Ref{{Kind: "ConfigMap", Name: "shop"}}
+			w.line, w.records["staging-us"], w.gone = []string{"c3"}, s, []string{"staging-us"}
+			w.inputs["staging-us c3"] = fleet.Inputs{}
+		}, "c3", unlisted + " | " + unlisted, ""},
+		"listed only later, with objects": {func(w *world, _ *fleet.Place, _ *rollout.State) {
+			s := at("c2")
+			s.Inventory = []rollout.Ref{{Kind: "ConfigMap", Name: "shop"}}
+			w.line, w.records["staging-us"], w.inputs["staging-us c3"] = []string{"c3"}, s, fleet.Inputs{}
+		}, "c3", "staging-us of stage staging: has not taken the change | stage staging", ""},
+		"unlisted at the commit, no answer": {func(w *world, _ *fleet.Place, _ *rollout.State) {
+			w.line, w.problems["staging-us"], w.inputs["staging-us c3"] = []string{"c3"}, "no answer", fleet.Inputs{}
+		}, "c3", "staging-us of stage staging: no answer | staging-us of stage staging: its state branch is unusable", ""},
 		"rejected, and no app any more": {func(w *world, _ *fleet.Place, _ *rollout.State) {
 			s := at("c3")
 			s.Rejected = []rollout.Rejection{{Commit: "c3"}}
