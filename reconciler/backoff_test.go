@@ -134,6 +134,37 @@ func TestRecordBacksOff(t *testing.T) {
 	}
 }
 
+// forgetful is a Git server whose history cannot be read.
+type forgetful struct {
+	*refusing
+	reads int
+}
+
+func (g *forgetful) Between(context.Context, string, string) ([]reconciler.Snapshot, error) {
+	defer g.locked()()
+	g.reads++
+	return nil, errors.New("the token is refused")
+}
+
+// TestHistoryBacksOff checks that reads of the history back off while all fail and fetches succeed. At most 40 reads are tried in ten
+// minutes.
+func TestHistoryBacksOff(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, nil)
+		w.commit("v2", shopAt("v2"))
+		time.Sleep(time.Until(w.now))
+		g := &forgetful{refusing: &refusing{mirror: w.git}}
+		o := w.r.Options
+		o.Repository, o.Past = g, g
+		ctx, stop := context.WithTimeout(t.Context(), 10*time.Minute)
+		defer stop()
+		must(t, reconciler.New(o).Run(ctx, 30*time.Second))
+		if g.reads < 5 || g.reads > 40 || len(g.fetches) > 60 {
+			t.Errorf("%d reads of the history and %d fetches in ten minutes", g.reads, len(g.fetches))
+		}
+	})
+}
+
 // TestOneAppSlowsNothing calls Run while Git has a folder with an invalid name, and each report about an app panics. Run must still fetch
 // at its interval and record the transitions of other apps.
 func TestOneAppSlowsNothing(t *testing.T) {

@@ -101,7 +101,7 @@ func (r *Reconciler) pumpIn(ctx context.Context, interval time.Duration) error {
 	var looked time.Time
 	next := time.NewTimer(0)
 	defer next.Stop()
-	due, failing, away := time.Now(), time.Time{}, time.Time{} // fetches have failed since away
+	due, failing, away := time.Now(), time.Time{}, time.Time{} // bring has failed since failing, and look since away
 	at := func(when time.Time) {
 		due = rollout.Later(when, time.Now())
 		next.Reset(time.Until(due))
@@ -121,6 +121,7 @@ func (r *Reconciler) pumpIn(ctx context.Context, interval time.Duration) error {
 				// Passes request the missing commits again after the next fetch, even if bring panicked.
 				at(rollout.Soonest(due, time.Now().Add(r.Spread(backoff(time.Since(failing))))))
 			} else {
+				failing = time.Time{}
 				r.errorLog.about("commits that apps are at", nil)
 			}
 		case now := <-r.asked:
@@ -145,7 +146,7 @@ func (r *Reconciler) pumpIn(ctx context.Context, interval time.Duration) error {
 				r.out.holdOff(time.Time{})
 				fallthrough
 			default:
-				failing, away = time.Time{}, time.Time{}
+				away = time.Time{}
 			}
 			if ctx.Err() == nil {
 				r.errorLog.about("Git", err)
