@@ -3,7 +3,6 @@ package cluster
 import (
 	"encoding/base64"
 	"encoding/json"
-	"fmt"
 	"maps"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -40,16 +39,12 @@ func (c *Client) prepare(app string, o rollout.Object) (*desired, error) {
 		encodeStringData(d.object)
 	}
 
-	raw, err := json.Marshal(d.object)
-	if err != nil {
-		return nil, fmt.Errorf("encode %s: %w", d.ref.Title(), err)
-	}
-	d.digest = rollout.Digest(raw, 16)
+	d.digest = rollout.Digest(d.body(), 16)
 	labels[LabelApplied] = d.digest
 	return d, nil
 }
 
-// body encodes late, because most objects need no apply.
+// body encodes late, because most objects need no apply. Renders have no numbers that JSON cannot encode.
 func (d *desired) body() []byte {
 	raw, _ := json.Marshal(d.object)
 	return raw
