@@ -1,7 +1,6 @@
 package reconciler
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"sync"
@@ -115,7 +114,7 @@ func (b *blame) setHistory(app string, v *gitView, line []Snapshot) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	file := v.promotionOf(app)
-	b.authors[app] = authorship{file.ID, cmp.Or(changed(line, file.Path), v.branch.Tree.Commit()).Author}
+	b.authors[app] = authorship{file.ID, changed(line, file.Path).Author}
 }
 
 func (b *blame) forget(app string) {
@@ -133,9 +132,9 @@ func (s ofUnknown) Commit() rollout.Commit {
 	return c
 }
 
-// readHistory reads the requested histories. If the requested commit is too far back, only newer commits are searched.
-// An older render's author is unknown, but an older promotion file gets the head's author. After an error without
-// commits, a later pass requests again.
+// readHistory reads the requested histories. If the requested commit is too far back, only newer commits are searched,
+// and the author of an older render or promotion file is unknown. After an error without commits, a later pass requests
+// again.
 func (l *poller) readHistory(ctx context.Context, v *gitView) (any bool, failed error) {
 	requests := l.blame.take()
 	for _, app := range sortedKeys(requests) {

@@ -130,8 +130,7 @@ func TestAStartNamesTheCommitThatMadeTheRelease(t *testing.T) {
 }
 
 // TestAStartNamesWhoPromoted pushes a promotion, then other commits, and restarts the reconciler. The recorded state must name the author
-// of the promotion. If the history cannot be read, the state must name the author of the newest commit. An abort does not wait for the
-// history. A promotion file without effect causes no read of the history.
+// of the promotion. If the history does not have the promotion, the state must name no author. An abort does not wait for the history. A promotion file without effect causes no read of the history.
 func TestAStartNamesWhoPromoted(t *testing.T) {
 	start := func(t *testing.T, files func(w *world) map[string]string) (*world, *pastOf) {
 		w := paused(t, nil)
@@ -181,9 +180,32 @@ func TestAStartNamesWhoPromoted(t *testing.T) {
 		w, past := start(t, promote)
 		past.most = 1
 		w.settle()
-		compare.Contains(t, strings.Join(w.git.messages, "\n"), "promoted by Cid") // the head's author
-		compare.CheckNamed(t, "reads of the history", 1, past.lines)
+		want(t, w, past, "promoted by a promotion file", 1)
 		w.want(rollout.Healthy, 4)
+	})
+	t.Run("app that was away", func(t *testing.T) {
+		w, past := start(t, func(w *world) map[string]string {
+			files := promotion(w, "full")
+			files[configFile] = pruneConfig
+			return files
+		})
+		w.settle()
+		want(t, w, past, "promoted by Bob", 1)
+		file := rollout.PromotionPath("prod", "shop")
+		again := map[string]string{file: w.git.Server.Files(w.git.main())[file]}
+		gone := maps.Clone(withoutShop)
+		gone[file] = ""
+		w.follow("the app leaves", gone)
+		clear(w.cluster.Deployments) // as pruned
+		w.git.author = "Dan"
+		w.follow("the same promotion", again)
+		w.git.author = "Cid"
+		back := shopAt("v1")
+		back["apps/shop/kustomization.yaml"] = "resources: [app.yaml]\n"
+		w.follow("the app returns", back)
+		w.git.messages = nil
+		w.follow("v2", shopAt("v2"))
+		compare.Contains(t, strings.Join(w.git.messages, "\n"), "promoted by a promotion file")
 	})
 	t.Run("hold of a release that Git asks for", func(t *testing.T) {
 		w := newWorld(t, nil)
