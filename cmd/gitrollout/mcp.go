@@ -1,6 +1,8 @@
 package main
 
 import (
+	"bufio"
+	"bytes"
 	"cmp"
 	"context"
 	"encoding/json"
@@ -16,6 +18,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 	"github.com/spf13/cobra"
 
@@ -69,7 +72,7 @@ plan needs a working copy as the current folder. With a policy, give the agent a
 				io.Writer
 				io.Closer
 			}{c.out, io.NopCloser(nil)}
-			err := c.server().Run(ctx, &mcp.IOTransport{Reader: io.NopCloser(c.in), Writer: keptOpen})
+			err := c.server().Run(ctx, &mcp.IOTransport{Reader: messages(c.in, c.out), Writer: keptOpen})
 			if ctx.Err() != nil {
 				return nil
 			}
@@ -78,6 +81,25 @@ plan needs a working copy as the current folder. With a policy, give the agent a
 	}
 	registerAuthor(cmd, &c.author)
 	return cmd
+}
+
+// messages answers lines that are no messages, because the SDK ends at such a line. It passes on batches unread.
+func messages(in io.Reader, out io.Writer) io.ReadCloser {
+	r, w := io.Pipe()
+	go func() {
+		lines := bufio.NewScanner(in)
+		lines.Buffer(nil, mcp.DefaultMaxLineLength)
+		for lines.Scan() {
+			line := bytes.TrimSpace(lines.Bytes())
+			if _, err := jsonrpc.DecodeMessage(line); err == nil || bytes.HasPrefix(line, []byte("[")) && json.Valid(line) {
+				_, _ = w.Write(append(line, '\n'))
+			} else if len(line) > 0 {
+				_, _ = io.WriteString(out, `{"jsonrpc":"2.0","id":null,"error":{"code":-32700,"message":"no JSON-RPC message"}}`+"\n")
+			}
+		}
+		_ = w.CloseWithError(lines.Err())
+	}()
+	return r
 }
 
 // toolInput has the inputs of all tools. A tool's schema refuses the other tools' inputs.

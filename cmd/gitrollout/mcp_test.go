@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bufio"
 	"bytes"
 	"context"
 	"encoding/json"
@@ -430,4 +431,30 @@ func TestMCPSurvivesAPanic(t *testing.T) {
 	r, _, err := c.call(t.Context(), prints, toolInput{})
 	must(t, err)
 	compare.Contains(t, r.Content[0].(*mcp.TextContent).Text, "ä\n… 100000 more bytes are left out")
+}
+
+// TestMCPSurvivesOtherLines checks that each line that is no message gets one error, and that the server continues.
+func TestMCPSurvivesOtherLines(t *testing.T) {
+	t.Parallel()
+	in, typed := io.Pipe()
+	answers, out := io.Pipe()
+	ended := make(chan int, 1)
+	go func() {
+		ended <- run(t.Context(), []string{"mcp", "--repo", "/nonexistent"}, in, out, io.Discard)
+		_, _ = in.Close(), out.Close()
+	}()
+	lines := bufio.NewScanner(answers)
+	for _, c := range [][2]string{
+		{"{\"jsonrpc\":", `"code":-32700`}, {"7", `"code":-32700`}, {"{}\n\r", `"code":-32700`}, {`{"jsonrpc":"2.0"} x`, `"code":-32700`},
+		{`{"jsonrpc":"2.0","id":1,"method":"ping"}` + "\r", `"id":1,"result":{}`}, {"[", `"code":-32700`},
+		{`{"jsonrpc":"2.0","id":2,"method":"ping"}`, `"id":2,"result":{}`},
+	} {
+		_, err := io.WriteString(typed, c[0]+"\n")
+		must(t, err)
+		if !lines.Scan() || !strings.Contains(lines.Text(), c[1]) {
+			t.Fatalf("the answer to %q is %q, want %s", c[0], lines.Text(), c[1])
+		}
+	}
+	must(t, typed.Close())
+	compare.Check(t, 0, <-ended)
 }
