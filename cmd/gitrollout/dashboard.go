@@ -203,14 +203,15 @@ const exportMark = ".gitrollout-export"
 var exportPage = regexp.MustCompile(`^(index|apps|app-.+)\.html$`)
 
 func checkExport(dir string) error {
+	info, missing := os.Lstat(dir) // follows no link, even if its target is an export
 	entries, err := os.ReadDir(dir)
 	isMark := func(e os.DirEntry) bool { return e.Name() == exportMark }
 	isOther := func(e os.DirEntry) bool {
 		return !isMark(e) && !(e.Type().IsRegular() && exportPage.MatchString(e.Name()))
 	}
-	if err != nil && !errors.Is(err, os.ErrNotExist) || slices.ContainsFunc(entries, isOther) ||
-		len(entries) > 0 && !slices.ContainsFunc(entries, isMark) {
-		return usagef("%s has other files than an earlier export: name a new or an empty folder", dir)
+	if missing == nil && !info.IsDir() || err != nil && !errors.Is(err, os.ErrNotExist) ||
+		slices.ContainsFunc(entries, isOther) || len(entries) > 0 && !slices.ContainsFunc(entries, isMark) {
+		return usagef("%s is no folder, or has other files than an earlier export: name a new or an empty folder", dir)
 	}
 	return nil
 }
@@ -229,7 +230,10 @@ func removeExport(dir string) error {
 }
 
 func replaceExport(dir string, pages map[string][]byte) error {
-	next, old := dir+".new", dir+".old"
+	next, old := dir+".gitrollout-new", dir+".gitrollout-old"
+	if info, err := os.Stat(next); err == nil && time.Since(info.ModTime()) < time.Minute { // writing takes seconds
+		return fmt.Errorf("another export writes %s: repeat this export in a minute", next)
+	}
 	_ = removeExport(next)
 	err := cmp.Or(os.MkdirAll(filepath.Dir(next), 0o755), os.Mkdir(next, 0o755))
 	if err != nil {

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"gitrollout.dev/gitrollout/internal/compare"
 	"gitrollout.dev/gitrollout/internal/gittest"
@@ -15,8 +16,8 @@ import (
 )
 
 // TestDashboardExport checks exports from Git alone. Two exports have the same bytes, and an export replaces an earlier export. A folder
-// with other files is refused and stays. A repository without state is an error, and leaves no folder. A link to a folder stays. The
-// folders of a killed export are removed.
+// with other files is refused and stays, as does a link to nothing. A repository without state is an error, and leaves no folder. A link to
+// a folder stays. The folders of a killed export are removed, but not a user's folders or links, or the folder of another running export.
 func TestDashboardExport(t *testing.T) {
 	repo, parent := fleetRepo(t, 2), t.TempDir()
 	export := func(url, dir string) (code int, said string) {
@@ -55,9 +56,10 @@ func TestDashboardExport(t *testing.T) {
 
 	link := filepath.Join(parent, "link")
 	must(t, os.Symlink(second, link))
-	for _, dir := range []string{second + ".new", second + ".old"} {
+	for _, dir := range []string{second + ".gitrollout-new", second + ".gitrollout-old", second + ".old"} {
 		must(t, os.Mkdir(dir, 0o755))
 		must(t, os.WriteFile(filepath.Join(dir, exportMark), nil, 0o600))
+		must(t, os.Chtimes(dir, time.Time{}, time.Now().Add(-time.Hour)))
 	}
 	must(t, os.Remove(filepath.Join(second, "index.html")))
 	if code, said := export(repo.Bare, link); code != 0 {
@@ -68,13 +70,28 @@ func TestDashboardExport(t *testing.T) {
 	must(t, err)
 	compare.Check(t, second, target)
 
-	must(t, os.Mkdir(second+".new", 0o755))
-	must(t, os.WriteFile(filepath.Join(second+".new", "notes.txt"), []byte("mine"), 0o600))
-	if code, said := export(repo.Bare, second); code != int(exitFailed) || !strings.Contains(said, "second.new: file exists") {
-		t.Errorf("exit %d: %s", code, said)
+	compare.Check(t, map[string]string{exportMark: ""}, files(second+".old")) // a user's copy
+	must(t, os.RemoveAll(second+".old"))
+
+	next, mine := second+".gitrollout-new", map[string]string{"notes.txt": "mine"}
+	must(t, os.Mkdir(next, 0o755))
+	must(t, os.WriteFile(filepath.Join(next, "notes.txt"), []byte("mine"), 0o600))
+	for _, c := range []struct {
+		age  time.Duration
+		want string
+	}{{0, "another export writes " + next}, {time.Hour, "second.gitrollout-new: file exists"}} {
+		must(t, os.Chtimes(next, time.Time{}, time.Now().Add(-c.age)))
+		code, said := export(repo.Bare, second)
+		compare.Check(t, exitFailed, exitCode(code))
+		compare.Contains(t, said, c.want)
 	}
-	compare.Check(t, map[string]string{"notes.txt": "mine"}, files(second+".new"))
-	must(t, os.RemoveAll(second+".new"))
+	compare.Check(t, mine, files(next))
+	must(t, os.RemoveAll(next))
+	must(t, os.Symlink(first, next)) // of a user
+	must(t, os.Symlink(filepath.Join(parent, "missing"), filepath.Join(parent, "dangling")))
+	export(repo.Bare, second)
+	compare.Check(t, written, files(first))
+	must(t, os.Remove(next))
 	must(t, os.Remove(filepath.Join(second, exportMark)))
 	must(t, os.WriteFile(filepath.Join(first, "notes.txt"), []byte("mine"), 0o600))
 	third := filepath.Join(parent, "third")
@@ -93,6 +110,7 @@ func TestDashboardExport(t *testing.T) {
 		{repo.Bare, second, "has other files than an earlier export", exitUsage},
 		{repo.Bare, third, "has other files than an earlier export", exitUsage},
 		{repo.Bare, fourth, "has other files than an earlier export", exitUsage},
+		{repo.Bare, filepath.Join(parent, "dangling"), "is no folder, or has other files", exitUsage},
 		{repo.Bare, filepath.Join(first, "notes.txt"), "has other files than an earlier export", exitUsage},
 		{empty.Bare, filepath.Join(parent, "fifth"), "nothing to export: there is no state branch gitrollout/state/prod", exitFailed},
 	} {
@@ -103,7 +121,7 @@ func TestDashboardExport(t *testing.T) {
 	compare.Check(t, "mine", files(first)["notes.txt"])
 	entries, err := os.ReadDir(parent)
 	must(t, err)
-	compare.Check(t, 5, len(entries)) // new, second, link, third and fourth: no temporary folder stays
+	compare.Check(t, 6, len(entries)) // new, second, link, dangling, third and fourth: no temporary folder stays
 }
 
 // TestRemoveExport lists a folder while removeExport removes its pages. The mark stays until all pages are gone.
