@@ -130,7 +130,8 @@ func TestAStartNamesTheCommitThatMadeTheRelease(t *testing.T) {
 }
 
 // TestAStartNamesWhoPromoted pushes a promotion, then other commits, and restarts the reconciler. The recorded state must name the author
-// of the promotion. If the history does not have the promotion, the state must name no author. An abort does not wait for the history. A promotion file without effect causes no read of the history.
+// of the promotion. If the history does not have the promotion, the state must name no author. An abort does not wait for the history. A
+// promotion file without effect causes no read of the history.
 func TestAStartNamesWhoPromoted(t *testing.T) {
 	start := func(t *testing.T, files func(w *world) map[string]string) (*world, *pastOf) {
 		w := paused(t, nil)

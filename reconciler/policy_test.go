@@ -342,8 +342,8 @@ func TestAuthorAfterAChangeOfSettings(t *testing.T) {
 	compare.CheckNamed(t, "pods of v2", 0, w.pods("v2"))
 }
 
-// TestAuthorOfAListedFolder checks that a rule by author holds an app whose existing folder a bot lists, although a person's commit of other
-// files is newer.
+// TestAuthorOfAListedFolder checks that a rule by author holds an app whose existing folder a bot lists, although a person's commit of
+// other files is newer.
 func TestAuthorOfAListedFolder(t *testing.T) {
 	r := &rules{}
 	r.set(t, byBots)

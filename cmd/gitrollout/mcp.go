@@ -83,6 +83,8 @@ plan needs a working copy as the current folder. With a policy, give the agent a
 	return cmd
 }
 
+const notMessage = `{"jsonrpc":"2.0","id":null,"error":{"code":-32700,"message":"not a JSON-RPC message"}}` + "\n"
+
 // messages answers lines that are no messages, because the SDK ends at such a line. It passes on batches unread.
 func messages(in io.Reader, out io.Writer) io.ReadCloser {
 	r, w := io.Pipe()
@@ -91,10 +93,11 @@ func messages(in io.Reader, out io.Writer) io.ReadCloser {
 		lines.Buffer(nil, mcp.DefaultMaxLineLength)
 		for lines.Scan() {
 			line := bytes.TrimSpace(lines.Bytes())
-			if _, err := jsonrpc.DecodeMessage(line); err == nil || bytes.HasPrefix(line, []byte("[")) && json.Valid(line) {
+			_, err := jsonrpc.DecodeMessage(line)
+			if isBatch := bytes.HasPrefix(line, []byte("[")) && json.Valid(line); err == nil || isBatch {
 				_, _ = w.Write(append(line, '\n'))
 			} else if len(line) > 0 {
-				_, _ = io.WriteString(out, `{"jsonrpc":"2.0","id":null,"error":{"code":-32700,"message":"no JSON-RPC message"}}`+"\n")
+				_, _ = io.WriteString(out, notMessage)
 			}
 		}
 		_ = w.CloseWithError(lines.Err())

@@ -25,7 +25,7 @@ var budgets = map[string]budget{
 	"git":        {5_550, 149},
 	"internal":   {11_472, 0},
 	"publish":    {4_520, 100},
-	"reconciler": {9_290, 190},
+	"reconciler": {9_310, 190},
 	"render":     {9_520, 107},
 	"rollout":    {6_780, 572},
 	"simulate":   {3_510, 100},

@@ -123,7 +123,8 @@ var table = map[string]rule{
 			"views/terminal",
 		},
 		others: append([]string{
-			"github.com/modelcontextprotocol/go-sdk/mcp", "github.com/rogpeppe/go-internal/diff", "github.com/spf13/cobra",
+			"github.com/modelcontextprotocol/go-sdk/jsonrpc", "github.com/modelcontextprotocol/go-sdk/mcp",
+			"github.com/rogpeppe/go-internal/diff", "github.com/spf13/cobra",
 			"golang.org/x/term", "sigs.k8s.io/yaml",
 		}, kubernetes...),
 	},
