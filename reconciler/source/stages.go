@@ -42,6 +42,7 @@ type Stages struct {
 type candidates struct {
 	from, head, main string
 	all              []string // newest first
+	oldest           string   // of the searched commits
 }
 
 // Of returns the head that an app may follow instead of the branch's head, and the entry while the app waits. If an
@@ -125,12 +126,10 @@ func (w *stageWorld) headAt(commit string) (head strategies.Head, err error) {
 	if err != nil {
 		return head, err
 	}
-	origin, err := w.origin(commit)
-	if err != nil {
+	head.Commit = tree.Commit()
+	if head.Commit.Author, err = w.author(commit); err != nil {
 		return head, err
 	}
-	head.Commit = tree.Commit()
-	head.Commit.Author = origin.Commit().Author
 	if head.Render, head.Err = w.Render(w.app, commit); head.Err == nil {
 		head.Err = w.allow(tree, head.Render)
 	}
@@ -145,21 +144,26 @@ func (w *stageWorld) headAt(commit string) (head strategies.Head, err error) {
 	return head, nil
 }
 
-// origin returns the candidate that introduced a commit's content. Later candidates may have changed only comments.
-func (w *stageWorld) origin(commit string) (Snapshot, error) {
+// author returns who introduced a commit's content, because later candidates may have changed only comments.
+func (w *stageWorld) author(commit string) (string, error) {
 	all, err := w.Candidates()
-	for i := slices.Index(all, commit) + 1; i < len(all) && err == nil; i++ {
+	oldest := w.lists[w.app.Name].oldest
+	for _, before := range append(all[slices.Index(all, commit)+1:len(all):len(all)], oldest) {
 		is, failed := w.Inputs(w.b.Cluster, commit)
-		was, unread := w.Inputs(w.b.Cluster, all[i])
-		if err = cmp.Or(failed, unread); err == nil && !is.Same(was) {
+		was, unread := w.Inputs(w.b.Cluster, before)
+		if err = cmp.Or(err, failed, unread); err != nil || !is.Same(was) {
 			break
 		}
-		commit = all[i]
+		commit = before
 	}
+	if err != nil || commit == oldest {
+		return rollout.UnknownAuthor, err
+	}
+	tree, err := w.Tree(commit)
 	if err != nil {
-		return nil, err
+		return "", err
 	}
-	return w.Tree(commit)
+	return tree.Commit().Author, nil
 }
 
 // allow returns why an app may not take a render. No check may stop a rollback.
@@ -202,7 +206,7 @@ func (w *stageWorld) Candidates() ([]string, error) {
 	}
 	line = line[max(0, len(line)-mostBack-1):]
 	ids := rollout.Mapped(line, func(s Snapshot) string { return s.Commit().ID })
-	c.all = []string{c.head}
+	c.all, c.oldest = []string{c.head}, append(ids, "")[0]
 	for i := slices.Index(ids, c.head) - 1; i > 0; i-- {
 		changes, err := differ(line[i-1], line[i], files)
 		if err != nil {

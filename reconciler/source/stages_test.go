@@ -3,6 +3,8 @@ package source_test
 import (
 	"cmp"
 	"errors"
+	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -258,6 +260,55 @@ func TestStagesOf(t *testing.T) {
 	rest.Source = "c4"
 	if _, e, err = x.Of(b, app, rest, head, nil, noon); e != nil || err != nil {
 		t.Errorf("nothing newer: %+v, %v", e, err)
+	}
+}
+
+// byBot is a commit by a bot.
+type byBot struct{ commit }
+
+func (b byBot) Commit() rollout.Commit { return rollout.Commit{ID: b.id, Author: "Bot"} }
+
+// TestAuthorBeforeTheNewestCommits checks that the author of an older commit is unknown if its content may be older than the newest 500
+// commits.
+func TestAuthorBeforeTheNewestCommits(t *testing.T) {
+	for between, want := range map[int]string{10: "Bot", 600: rollout.UnknownAuthor} {
+		files := map[string]string{rollout.ConfigPath("dev"): configOf("- {path: apps/*}\n"),
+			rollout.FleetPath: fleetHead + "- {name: dev, clusters: [dev]}\n- {name: prod, clusters: [prod]}\n"}
+		last, contents := first.with("c0", files), map[string]string{"c0": "v1", "head": "v3"}
+		line := []source.Snapshot{last}
+		add := func(id, file string) {
+			last = last.with(id, map[string]string{file: id})
+			line = append(line, last)
+		}
+		add("bot", "apps/shop/a")
+		line[1] = byBot{last}
+		for i := range between {
+			add(fmt.Sprint("c", i+1), "README")
+		}
+		add("comment", "apps/shop/b")
+		add("head", "apps/shop/a")
+		render := func(id string) *rollout.Render {
+			return &rollout.Render{Commit: rollout.Commit{ID: id}, Files: []string{"apps/shop/a", "apps/shop/b"}, Digest: id}
+		}
+		b := open(t, line[len(line)-1], nil)
+		app, _ := b.Find("shop")
+		x := &source.Stages{Reader: source.NewReader("prod", &builds{}), Spread: asIs,
+			Peers: unready{"dev": {Source: "head", Soaked: []rollout.Soaked{{Commit: "comment"}}}},
+			Line:  func(*source.Branch, string, string) ([]source.Snapshot, error) { return line, nil },
+			Inputs: func(_, _, commit string) (fleet.Inputs, error) {
+				return fleet.Inputs{Files: cmp.Or(contents[commit], "v2")}, nil
+			},
+			Render: func(_ rollout.App, id string) (*rollout.Render, error) { return render(id), nil },
+			Tree: func(id string) (source.Snapshot, error) {
+				i := slices.IndexFunc(line, func(s source.Snapshot) bool { return s.Commit().ID == id })
+				return line[i], nil
+			},
+		}
+		head := strategies.Head{Commit: rollout.Commit{ID: "head"}, Render: render("head")}
+		got, _, err := x.Of(b, app, rollout.State{Phase: rollout.Healthy, Source: "c0"}, head, nil, noon)
+		must(t, err)
+		compare.CheckNamed(t, "commit and author", []string{"comment", want, want},
+			[]string{got.Commit.ID, got.Commit.Author, got.Render.Commit.Author})
 	}
 }
 
