@@ -70,6 +70,7 @@ func playStages(t *testing.T, seed uint64, wrap func(source.Peers) source.Peers)
 	}
 	ran, at, versions := map[string]bool{"v1": true}, c.prod.state().Source, []string{"v1"}
 	var trace []string
+	listed := strings.Replace(plainConfig, "apps/*", "staging/*", 1)
 	run := func(seconds int) {
 		for range seconds {
 			c.staging.passes(1)
@@ -92,7 +93,7 @@ func playStages(t *testing.T, seed uint64, wrap func(source.Peers) source.Peers)
 		c.push(files)
 	}
 	for i := range 25 {
-		switch rng.IntN(10) {
+		switch rng.IntN(11) {
 		case 0, 1, 2:
 			v := fmt.Sprintf("%s%d", []string{"v", "v", "bad"}[rng.IntN(3)], i+2)
 			versions = append(versions, v)
@@ -117,6 +118,14 @@ func playStages(t *testing.T, seed uint64, wrap func(source.Peers) source.Peers)
 			trace = append(trace, "restart of "+w.r.Cluster)
 			w.r = reconciler.New(w.r.Options)
 			believe()
+		case 10:
+			files := map[string]string{}
+			if rng.IntN(2) == 0 {
+				files = baseAt(fmt.Sprintf("v%d", i+2))
+				versions = append(versions, fmt.Sprintf("v%d", i+2))
+			}
+			files[rollout.ConfigPath("staging")] = []string{listed, strings.Replace(listed, "staging/", "stagng/", 1)}[rng.IntN(2)]
+			push(fmt.Sprint("staging's list, and base ", versions[len(versions)-1], files[rollout.ConfigPath("staging")] == listed), files)
 		}
 		run(rng.IntN(60))
 	}
@@ -124,6 +133,8 @@ func playStages(t *testing.T, seed uint64, wrap func(source.Peers) source.Peers)
 	end := baseAt("vend")
 	end[rollout.FleetPath] = stagesFile
 	push("the end", end)
+	run(30)
+	push("the list at the end", map[string]string{rollout.ConfigPath("staging"): listed})
 	run(250)
 	for _, w := range []*world{c.staging, c.prod} {
 		if s := w.state(); failed == "" && (s.Phase != rollout.Healthy || w.pods("vend") != 4 || s.Held != nil) {
