@@ -43,7 +43,8 @@ func TestAuthorsAtRandom(t *testing.T) {
 				account := []string{"", "  serviceAccount: default/strong\n", "  namespaces: [edge]\n"}[rng.IntN(3)]
 				push("settings "+account, map[string]string{configFile: plainConfig + account})
 			case 5:
-				push("folder", map[string]string{configFile: strings.Replace(plainConfig, "apps/*", []string{"apps/shop", "apps/s*", "app/*"}[rng.IntN(3)], 1)})
+				pattern := []string{"apps/shop", "apps/s*", "app/*"}[rng.IntN(3)]
+				push(pattern, map[string]string{configFile: strings.Replace(plainConfig, "apps/*", pattern, 1)})
 			case 6:
 				past.then = []func() error{nil, func() error { return errors.New("no answer") }}[rng.IntN(2)]
 				trace = append(trace, fmt.Sprint("history works: ", past.then == nil))

@@ -223,41 +223,53 @@ func removeExport(dir string) error {
 	for i := len(entries) - 1; i >= 0 && err == nil; i-- { // the mark is the first
 		err = os.Remove(filepath.Join(dir, entries[i].Name()))
 	}
-	if err != nil {
-		return err
+	if err == nil {
+		err = os.Remove(dir)
 	}
-	return os.Remove(dir)
+	if errors.Is(err, os.ErrNotExist) {
+		return nil
+	}
+	return err
 }
 
 func replaceExport(dir string, pages map[string][]byte) error {
 	next, old := dir+".gitrollout-new", dir+".gitrollout-old"
-	if info, err := os.Stat(next); err == nil && time.Since(info.ModTime()) < time.Minute { // writing takes seconds
+	switch info, err := os.Stat(next); {
+	case err != nil: // the folder of another export may exist from here on
+	case time.Since(info.ModTime()) < time.Minute: // writing takes seconds
 		return fmt.Errorf("another export writes %s: repeat this export in a minute", next)
+	default:
+		_ = removeExport(next)
 	}
-	_ = removeExport(next)
 	err := cmp.Or(os.MkdirAll(filepath.Dir(next), 0o755), os.Mkdir(next, 0o755))
 	if err != nil {
 		return err
 	}
-	defer func() { _ = removeExport(next) }()                       // exists only after an error
 	err = os.WriteFile(filepath.Join(next, exportMark), nil, 0o644) // first, for removeExport
 	for file, page := range pages {
 		err = cmp.Or(err, os.WriteFile(filepath.Join(next, file), page, 0o644))
 	}
-	if err = cmp.Or(err, checkExport(dir)); err != nil { // check again, because reading may take minutes
-		return err
+	if err = cmp.Or(err, checkExport(dir)); err == nil { // check again, because reading may take minutes
+		err = exchange(next, dir, old)
 	}
-	_ = removeExport(old)
-	switch err = os.Rename(dir, old); { // a folder that cannot be moved, such as a mount, keeps its files
-	case errors.Is(err, os.ErrNotExist):
-		return os.Rename(next, dir)
-	case err != nil:
+	if err != nil {
+		_ = removeExport(next)
 		return err
-	}
-	if err = os.Rename(next, dir); err != nil {
-		return cmp.Or(os.Rename(old, dir), err)
 	}
 	return removeExport(old)
+}
+
+func exchange(next, dir, old string) error {
+	_ = removeExport(old)
+	missing := os.Rename(dir, old) // a folder that cannot be moved, such as a mount, keeps its files
+	if missing != nil && !errors.Is(missing, os.ErrNotExist) {
+		return missing
+	}
+	err := os.Rename(next, dir)
+	if err != nil && missing == nil {
+		return cmp.Or(os.Rename(old, dir), err)
+	}
+	return err
 }
 
 type dashCommand struct {

@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -147,5 +148,52 @@ func TestRemoveExport(t *testing.T) {
 				t.Errorf("%d pages without a mark", len(pages))
 			}
 		}
+	}
+}
+
+// TestReplaceExportAfterAKill replaces exports that were killed at each step. Only the new export stays.
+func TestReplaceExportAfterAKill(t *testing.T) {
+	whole, partial := []string{exportMark, "index.html"}, []string{exportMark}
+	for name, left := range map[string]map[string][]string{
+		"nothing":                       {},
+		"before the mark":               {"site": whole, "site.gitrollout-new": {}},
+		"while writing":                 {"site": whole, "site.gitrollout-new": partial},
+		"between the moves":             {"site.gitrollout-new": whole, "site.gitrollout-old": whole},
+		"while removing":                {"site": whole, "site.gitrollout-old": partial},
+		"before removing the folder":    {"site": whole, "site.gitrollout-old": {}},
+		"an empty folder and no export": {"site": {}},
+	} {
+		parent, day := t.TempDir(), time.Now().Add(-24*time.Hour)
+		for dir, files := range left {
+			dir = filepath.Join(parent, dir)
+			must(t, os.Mkdir(dir, 0o755))
+			for _, file := range files {
+				must(t, os.WriteFile(filepath.Join(dir, file), nil, 0o600))
+			}
+			must(t, os.Chtimes(dir, day, day))
+		}
+		must(t, replaceExport(filepath.Join(parent, "site"), map[string][]byte{"app-a.html": nil}))
+		paths, err := filepath.Glob(filepath.Join(parent, "*", "*"))
+		must(t, err)
+		compare.CheckNamed(t, name, []string{filepath.Join(parent, "site", exportMark), filepath.Join(parent, "site", "app-a.html")}, paths)
+	}
+}
+
+// TestExportsAtOnce makes several exports to one folder at once. The folder has all pages of an export, and no temporary folder stays.
+func TestExportsAtOnce(t *testing.T) {
+	pages := map[string][]byte{}
+	for i := range 30 {
+		pages[fmt.Sprintf("app-%d.html", i)] = nil
+	}
+	for range 50 {
+		parent := t.TempDir()
+		var all sync.WaitGroup
+		for range 12 {
+			all.Go(func() { _ = replaceExport(filepath.Join(parent, "site"), pages) })
+		}
+		all.Wait()
+		paths, err := filepath.Glob(filepath.Join(parent, "*", "*"))
+		must(t, err)
+		compare.Check(t, len(pages)+1, len(paths))
 	}
 }
