@@ -58,10 +58,7 @@ func (r joint) push(ctx context.Context, v *gitView, branch string, apps []strin
 		}
 		maps.Copy(edits, propose.Entry(r.Cluster, in).Edits)
 		maps.Copy(clusters, in.Entry.Versions)
-		mine := rollout.ProposalBranch(rollout.ProposePromotion, r.Cluster, app)
-		if old := r.states.isProposed(mine); old != "" {
-			own = append(own, rollout.Update{Branch: mine, Old: old, Delete: true})
-		}
+		own = append(own, r.withdrawn(rollout.ProposalBranch(rollout.ProposePromotion, r.Cluster, app))...)
 	}
 	in.App.Name, in.Entry = fmt.Sprint(len(apps), " apps"), &cohort.Entry{Commit: in.Entry.Commit, Versions: clusters}
 	wanted := propose.Entry(r.Cluster, in)

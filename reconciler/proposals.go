@@ -20,20 +20,20 @@ func (r *committer) proposals(ctx context.Context, v *gitView, s transition, all
 	// Only a recorded verdict shuts a gate, so unrecorded measurements do not count.
 	before.Runs, after.Runs = nil, nil
 	if s.app.removed != nil {
-		return r.withdrawn(s.app.Name)
+		return r.withdrawn(rollout.ProposalBranches(r.Cluster, s.app.Name)...)
 	}
 	updates := r.reversion(ctx, v, s)
 	if b := rollout.JointBranch(r.Cluster, propose.Awaits(&after.State, nil)); !r.states.isJoint(b, all[b]) {
 		updates = append(updates, r.promotion(ctx, v, before, after)...)
 	}
 	if s.renamedFrom != nil {
-		updates = append(updates, r.withdrawn(s.renamedFrom.from)...)
+		updates = append(updates, r.withdrawn(rollout.ProposalBranches(r.Cluster, s.renamedFrom.from)...)...)
 	}
 	return updates
 }
 
-func (r *committer) withdrawn(app string) (updates []rollout.Update) {
-	for _, branch := range rollout.ProposalBranches(r.Cluster, app) {
+func (r *committer) withdrawn(branches ...string) (updates []rollout.Update) {
+	for _, branch := range branches {
 		if old := r.states.isProposed(branch); old != "" {
 			updates = append(updates, rollout.Update{Branch: branch, Old: old, Delete: true})
 		}
