@@ -57,9 +57,13 @@ func about(in strategies.Input, verb rollout.Verb) rollout.Hash {
 
 // Possible returns the actions that the app's state allows. Each action has no Reason, and Through is "" or "entry".
 func Possible(in strategies.Input) (out []Action) {
-	for _, a := range append(entry(in), []Action{{Verb: rollout.Promote}, {Verb: rollout.Promote, Full: true},
+	all := []Action{{Verb: rollout.Promote}, {Verb: rollout.Promote, Full: true},
 		{Verb: rollout.Promote, AdoptAnyway: true}, {Verb: rollout.Hold}, {Verb: rollout.Hold, Off: true},
-		{Verb: rollout.Retry}, {Verb: rollout.Restart}, {Verb: Undo}, {Verb: rollout.Abort}}...) {
+		{Verb: rollout.Retry}, {Verb: rollout.Restart}, {Verb: Undo}, {Verb: rollout.Abort}}
+	if in.Entry != nil {
+		all = slices.Insert(all, 0, Action{Verb: rollout.Promote, Through: rollout.ThroughEntry})
+	}
+	for _, a := range all {
 		a.Release = about(in, a.Verb)
 		_, err := decide(in, a)
 		if a.Verb == Undo && in.State.Stable != nil || err == nil {
@@ -373,7 +377,8 @@ func inFlight(in strategies.Input) (*rollout.Release, error) {
 	s, coming := in.State, strategies.Coming(in)
 	switch {
 	case waitsForEntry(in):
-		return nil, mayEnter(in)
+		return nil, fmt.Errorf("it waits for %s; to let it take the change now: gitrollout promote %s --through %s",
+			in.Entry.Waits, in.App.Name, rollout.ThroughEntry)
 	case coming != nil:
 		return nil, fmt.Errorf("release %s has not begun: %s; to let it skip all gates when it begins: gitrollout "+
 			"promote %s --full; to reject it: gitrollout abort %s", coming.Hash, s.Held.Message, in.App.Name, in.App.Name)

@@ -60,18 +60,6 @@ func BranchOf(kind rollout.ProposalKind, cluster string, in strategies.Input, pr
 	return own
 }
 
-func entry(in strategies.Input) (all []Action) {
-	if in.Entry != nil && !in.Entry.Open {
-		all = append(all, Action{Verb: rollout.Promote, Through: rollout.ThroughEntry})
-	}
-	return all
-}
-
 func waitsForEntry(in strategies.Input) bool {
 	return in.Entry != nil && !in.Entry.Open && in.State.Release == nil
-}
-
-func mayEnter(in strategies.Input) error {
-	return fmt.Errorf("it waits for %s; to let it take the change now: gitrollout promote %s --through %s",
-		in.Entry.Waits, in.App.Name, rollout.ThroughEntry)
 }
