@@ -109,10 +109,7 @@ func (t Target) Decide(in strategies.Input, a Action) (Change, error) {
 	if r := about.Release; r != nil && d.promotion != nil && d.promotion.Release != r.Hash {
 		about.Release = nil
 	}
-	o, err := t.promotion(in.App.Name, d.promotion, about, in.Now)
-	if err != nil {
-		return Change{}, err
-	}
+	o := t.promotion(in.App.Name, d.promotion, about, in.Now)
 	o.App, o.Subject, o.Effect = in.App.Name, d.subject, d.then
 	o.Message = fmt.Sprintf("%s in %s\n%s", d.subject, t.Cluster, o.Message)
 	return o, nil

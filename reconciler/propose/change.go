@@ -28,14 +28,10 @@ type Target struct {
 	Branch  string
 }
 
-func (t Target) promotion(app string, p *rollout.Promotion, s rollout.State, when time.Time) (Change, error) {
+func (t Target) promotion(app string, p *rollout.Promotion, s rollout.State, when time.Time) Change {
 	o := Change{Branch: t.Branch, Edits: map[string][]byte{rollout.PromotionPath(t.Cluster, app): nil}, When: when}
 	if p != nil {
-		data, err := p.For(s).Encode()
-		if err != nil {
-			return Change{}, err
-		}
-		o.Edits[rollout.PromotionPath(t.Cluster, app)] = data
+		o.Edits[rollout.PromotionPath(t.Cluster, app)], _ = p.For(s).Encode() // texts can always be encoded
 	}
 	if r := s.Release; r != nil {
 		o.Message = "\n" + releaseLine(r, "") + "\n"
@@ -43,7 +39,7 @@ func (t Target) promotion(app string, p *rollout.Promotion, s rollout.State, whe
 	if p != nil && p.Reason != "" {
 		o.Message += "\nReason: " + p.Reason + "\n"
 	}
-	return o, nil
+	return o
 }
 
 func releaseLine(r *rollout.Release, what string) string {
@@ -54,7 +50,7 @@ func releaseLine(r *rollout.Release, what string) string {
 // equal commits.
 func Promotion(cluster string, s rollout.State, key *rollout.Promotion) Change {
 	about := rollout.State{APIVersion: s.APIVersion}
-	o, _ := Target{Cluster: cluster}.promotion(s.App, key, about, time.Time{}) // texts can always be encoded
+	o := Target{Cluster: cluster}.promotion(s.App, key, about, time.Time{})
 	o.Branch = rollout.ProposalBranch(rollout.ProposePromotion, cluster, s.App)
 	o.Subject = "Promote " + s.App + " " + upTo(key)
 	var b strings.Builder
