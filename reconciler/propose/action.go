@@ -190,12 +190,11 @@ func promoteGate(in strategies.Input) (decision, error) {
 	if _, err := inFlight(in); err != nil {
 		return decision{}, err
 	}
-	if h := in.State.Held; h != nil && h.Reason == rollout.HeldRolloutRemoved {
+	switch h, key, early := in.State.Held, strategies.Key(in), strategies.Early(in); {
+	case h.Is(rollout.HeldRolloutRemoved):
 		return decision{}, fmt.Errorf("it is held: %s: gitrollout promote %s --full", h.Message, in.App.Name)
-	} else if h != nil {
+	case h != nil:
 		return decision{}, fmt.Errorf("it is held, and a promotion does not end the hold: %s", h.Message)
-	}
-	switch key, early := strategies.Key(in), strategies.Early(in); {
 	case key != nil:
 		return promoted(in, key), nil
 	case strategies.IsOpen(in):
@@ -294,12 +293,11 @@ func promoteThrough(in strategies.Input, through string) (decision, error) {
 	}
 }
 
-func hold(in strategies.Input, reason string) (decision, error) {
+func hold(in strategies.Input, reason string) (d decision, err error) {
 	release, stays := strategies.Coming(in), "does not begin the release"
 	if release == nil {
-		var err error
 		if release, err = inFlight(in); err != nil {
-			return decision{}, err
+			return d, err
 		}
 		stays = "stays where it is"
 	}
@@ -320,16 +318,15 @@ func endHold(in strategies.Input) (decision, error) {
 	}, nil
 }
 
-func abort(in strategies.Input, reason string) (decision, error) {
+func abort(in strategies.Input, reason string) (d decision, err error) {
 	release, then := strategies.Coming(in), ""
 	if isWatched(in) {
 		release, then = in.State.Stable, "the watch ends and the version stays; to go back: gitrollout undo "+in.App.Name
 	} else if release != nil {
 		then = in.App.Name + " rejects the release at the next pass, before the release begins; a running Job is not stopped"
 	} else {
-		var err error
 		if release, err = inFlight(in); err != nil {
-			return decision{}, err
+			return d, err
 		}
 		then = fmt.Sprintf("%s goes back to %s at the next pass", in.App.Name, in.State.Stable.Hash)
 	}
@@ -348,11 +345,9 @@ func retry(in strategies.Input) (decision, error) {
 	rejection, retryable := strategies.Retryable(in)
 	rejected := rejection.Hash != ""
 	again := "starts again at its first step (it was rejected: " + rejection.Reason + ")"
-	if failed := strategies.FailedHook(in); failed != "" {
+	switch failed := strategies.FailedHook(in); {
+	case failed != "":
 		again = "runs hook " + failed + " again"
-	}
-	switch {
-	case strategies.FailedHook(in) != "":
 	case rejected && !retryable:
 		return decision{}, fmt.Errorf("%s was rejected and cannot be retried, because its Rollout document was removed; "+
 			"restore the document first", rejection.Hash)
