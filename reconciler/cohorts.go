@@ -81,10 +81,8 @@ func (c *cohorts) at(commit string) (*source.Entries, error) {
 		if err != nil {
 			return nil, err
 		}
-		branch, next := *c.entries.Branch, *c.entries
-		branch.Tree, next.Branch = tree, &branch
-		next.Forget()
-		e, c.older[commit] = &next, &next
+		e = c.entries.At(tree)
+		c.older[commit] = e
 	}
 	return e, nil
 }

@@ -42,6 +42,14 @@ func (e *Entries) Forget() {
 	}
 }
 
+// At returns the Entries of an older head.
+func (e *Entries) At(tree Snapshot) *Entries {
+	branch, next := *e.Branch, *e
+	branch.Tree, next.Branch, next.others = tree, &branch, nil
+	next.Forget()
+	return &next
+}
+
 // Waiting returns the change that an app waits for, or nil.
 func (e *Entries) Waiting(app string) (*cohort.Change, error) {
 	settings, change := e.Branch.Config.Shared, e.changes[app]

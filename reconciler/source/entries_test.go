@@ -448,3 +448,17 @@ func BenchmarkEntries(b *testing.B) {
 	f.head(b, "three", map[string]string{"apps/a5000/kustomization.yaml": "namePrefix: a\n"})
 	b.Run("own", of)
 }
+
+// TestOlderHead checks that an older head does not share its comparisons of files with the head.
+func TestOlderHead(t *testing.T) {
+	f := newFleet(t, 30)
+	for _, tt := range []struct {
+		name  string
+		of    *source.Entries
+		waits bool
+	}{{"head", f.entries, true}, {"older head", f.entries.At(f.commits["one"]), false}} {
+		change, err := tt.of.Waiting(f.apps[0].Name)
+		must(t, err)
+		compare.CheckNamed(t, tt.name, tt.waits, change != nil)
+	}
+}

@@ -1,6 +1,6 @@
 package source
 
-func (r *Reader) Configs() int { return len(r.configs) }                  // returns the number of kept configurations
+func (r *Reader) Configs() int { return len(r.configs) }                   // returns the number of kept configurations
 func (e *Entries) Reread()     { e.others = map[string]map[string]bool{} } // makes Entries compare files again
 
 var (
