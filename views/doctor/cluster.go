@@ -59,20 +59,20 @@ type Cluster struct {
 }
 
 type clients struct {
+	http          *http.Client
 	authorization *authorization.AuthorizationV1Client
 	core          *core.CoreV1Client
 	discovery     *discovery.DiscoveryClient
 }
 
 func newClients(config *rest.Config) (c clients, err error) {
-	shared, err := rest.HTTPClientFor(config)
-	if err != nil {
+	if c.http, err = rest.HTTPClientFor(config); err != nil {
 		return c, err
 	}
 	var errs [3]error
-	c.authorization, errs[0] = authorization.NewForConfigAndClient(config, shared)
-	c.core, errs[1] = core.NewForConfigAndClient(config, shared)
-	c.discovery, errs[2] = discovery.NewDiscoveryClientForConfigAndClient(config, shared)
+	c.authorization, errs[0] = authorization.NewForConfigAndClient(config, c.http)
+	c.core, errs[1] = core.NewForConfigAndClient(config, c.http)
+	c.discovery, errs[2] = discovery.NewDiscoveryClientForConfigAndClient(config, c.http)
 	return c, cmp.Or(errs[:]...)
 }
 
@@ -104,15 +104,10 @@ func (c Cluster) Examine(ctx context.Context, e *Examination, now func() time.Ti
 	} else {
 		e.Add("cluster.version", Healthy, "", "%s runs Kubernetes %s", config.Host, version.GitVersion)
 	}
-	host, _, err := rest.DefaultServerUrlFor(config)
-	var served *http.Client
-	if err == nil {
-		served, err = rest.HTTPClientFor(config)
-	}
-	if err != nil {
+	if host, _, err := rest.DefaultServerUrlFor(config); err != nil {
 		e.Add("clock.cluster", Unknown, "", "%v", err)
 	} else {
-		Clock(ctx, e, "clock.cluster", "the API server", served, host.JoinPath("version").String(), now)
+		Clock(ctx, e, "clock.cluster", "the API server", client.http, host.JoinPath("version").String(), now)
 	}
 	if c.Apps == nil {
 		e.Add("cluster.rights", Unknown, "", "which rights are needed depends on the apps, and Git cannot be read")
