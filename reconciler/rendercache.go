@@ -1,6 +1,7 @@
 package reconciler
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"runtime/debug"
@@ -115,11 +116,8 @@ func (c *renderCache) prepare(record *stateStore, v *gitView, apps []string) {
 }
 
 func (c *renderCache) wantHead(tree Snapshot, line []Snapshot, app rollout.App) *headRender {
-	h := c.heads[app.Name]
-	if h == nil {
-		h = &headRender{}
-		c.heads[app.Name] = h
-	}
+	h := cmp.Or(c.heads[app.Name], &headRender{})
+	c.heads[app.Name] = h
 	if commit := tree.Commit().ID; h.want != commit {
 		if n := len(h.line); h.want != h.of && n > 0 && len(line) > 0 && line[0].Commit().ID == h.want {
 			line = append(h.line[:n:n], line[1:]...) // keep earlier unrendered commits

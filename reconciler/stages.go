@@ -1,6 +1,7 @@
 package reconciler
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -89,11 +90,8 @@ func (x *stages) inputs(cluster, app, commit string) (fleet.Inputs, error) {
 // make computes the inputs that a job requests. After an error, the app asks again later.
 func (x *stages) make(j job) {
 	x.mu.Lock()
-	reader := x.readers[j.cluster]
-	if reader == nil {
-		reader = source.NewReader(j.cluster, x.Renderer)
-		x.readers[j.cluster] = reader
-	}
+	reader := cmp.Or(x.readers[j.cluster], source.NewReader(j.cluster, x.Renderer))
+	x.readers[j.cluster] = reader
 	x.mu.Unlock()
 	defer func() {
 		if problem := recover(); problem != nil {

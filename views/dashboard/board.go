@@ -1,6 +1,7 @@
 package dashboard
 
 import (
+	"cmp"
 	"crypto/rand"
 	"crypto/sha256"
 	"encoding/json"
@@ -69,12 +70,9 @@ func (b *Board) Show(now time.Time, note string, apps []status.App, gone []strin
 		b.note, b.noted = note, next
 	}
 	for _, u := range updates {
-		s := b.apps[u.app.App]
-		if s == nil {
-			s = &shown{}
-			b.apps[u.app.App] = s
-			delete(b.gone, u.app.App)
-		}
+		s := cmp.Or(b.apps[u.app.App], &shown{})
+		b.apps[u.app.App] = s
+		delete(b.gone, u.app.App)
 		if s.digest == u.digest {
 			continue
 		}
