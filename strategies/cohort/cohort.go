@@ -58,7 +58,7 @@ type shared struct {
 	id               string
 	readers, entered int
 	proven           []time.Time // the ends of the soak times of healthy apps, sorted
-	blockers         []Member    // apps that took the file but have not proven it, sorted by Entered
+	blocker          *Member     // the app that first took the file but has not proven it, or nil
 	rejected         []string    // apps that rejected the file, sorted
 }
 
@@ -66,10 +66,8 @@ type shared struct {
 func Find(settings rollout.SharedChanges, w World, app Member) (c *Change, err error) {
 	c = &Change{settings: settings, files: map[string]*shared{}, ranks: map[string][]place{}}
 	waiting := map[string]*Member{}
-	open := c.sharedOf(w, app)
-	for len(open) > 0 {
+	for open := c.sharedOf(w, app); len(open) > 0; open = open[1:] {
 		file := open[0]
-		open = open[1:]
 		if c.files[file] != nil {
 			continue
 		}
@@ -86,7 +84,8 @@ func Find(settings rollout.SharedChanges, w World, app Member) (c *Change, err e
 				open = append(open, c.sharedOf(w, m)...)
 			}
 		}
-		f.sort()
+		slices.Sort(f.rejected)
+		slices.SortFunc(f.proven, time.Time.Compare)
 	}
 	if err != nil || len(c.files) == 0 {
 		return nil, err
@@ -119,7 +118,9 @@ func (f *shared) add(m Member, file string, soak time.Duration) (waits bool) {
 	switch {
 	case waits && !tried:
 	case waits || has(m.Unproven, file) || m.Since.IsZero():
-		f.blockers = append(f.blockers, m)
+		if b := f.blocker; b == nil || cmp.Or(m.Entered.Compare(b.Entered), strings.Compare(m.App, b.App)) < 0 {
+			f.blocker = &m
+		}
 	default:
 		f.proven = append(f.proven, m.Since.Add(soak))
 	}
@@ -129,14 +130,6 @@ func (f *shared) add(m Member, file string, soak time.Duration) (waits bool) {
 func has(files []string, file string) bool {
 	_, is := slices.BinarySearch(files, file)
 	return is
-}
-
-func (f *shared) sort() {
-	slices.Sort(f.rejected)
-	slices.SortFunc(f.proven, time.Time.Compare)
-	slices.SortFunc(f.blockers, func(a, b Member) int {
-		return cmp.Or(a.Entered.Compare(b.Entered), strings.Compare(a.App, b.App))
-	})
 }
 
 // rank sorts the waiting apps: first those that had the change before, last the stuck apps. It breaks ties by tier,
@@ -247,8 +240,8 @@ func (c *Change) at(p place, app string, now time.Time) Entry {
 		return e
 	case len(f.proven) >= needed:
 		why, e.Due = "the apps before soak with", f.proven[needed-1]
-	case len(f.blockers) > 0:
-		b := f.blockers[0]
+	case f.blocker != nil:
+		b := f.blocker
 		why, e.Due = fmt.Sprintf("%q %s with", b.App, b.Doing), b.Entered.Add(c.settings.Timeout)
 		if b.Entered.IsZero() {
 			e.Due, e.Asks = time.Time{}, true
