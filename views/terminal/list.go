@@ -164,12 +164,7 @@ func summary(a status.App) (strategy, step, weight, ready string) {
 	return strategy, step, weight, ready
 }
 
-func releaseText(r *status.Release) string {
-	if r == nil {
-		return "-"
-	}
-	return string(r.Hash)
-}
+func releaseText(r *status.Release) string { return string(cmp.Or(r, &status.Release{Hash: "-"}).Hash) }
 
 func waitingText(a status.App) string {
 	switch {
