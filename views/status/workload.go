@@ -134,11 +134,13 @@ func plainWorkloads(in strategies.Input) (out []Workload) {
 	return out
 }
 
-func timeOrNil(t time.Time) *time.Time {
-	if t.IsZero() {
+func timeOrNil(t time.Time) *time.Time { return orNil(!t.IsZero(), t) }
+
+func orNil[T any](isKnown bool, v T) *T {
+	if !isKnown {
 		return nil
 	}
-	return &t
+	return &v
 }
 
 // Full returns the weight of all requests.
@@ -147,12 +149,6 @@ func (w Workload) Full() int { return cmp.Or(w.FullWeight, 100) }
 // MarshalJSON omits numbers that are unknown because the cluster or Git was not read.
 func (w Workload) MarshalJSON() ([]byte, error) {
 	type all Workload
-	known := func(is bool, n int) *int {
-		if !is {
-			return nil
-		}
-		return &n
-	}
 	return json.Marshal(struct {
 		all
 		Replicas   *int `json:"replicas,omitempty"` // unknown without the cluster, if an autoscaler sets it
@@ -160,8 +156,8 @@ func (w Workload) MarshalJSON() ([]byte, error) {
 		Weight     *int `json:"weight,omitempty"`
 		RealWeight *int `json:"realWeight,omitempty"`
 	}{
-		all(w), known(!w.Unread || w.Replicas > 0, w.Replicas), known(!w.Unread, w.Ready),
-		known(w.Strategy != "", w.Weight), known(!w.Unread && w.Strategy != "", w.RealWeight),
+		all(w), orNil(!w.Unread || w.Replicas > 0, w.Replicas), orNil(!w.Unread, w.Ready),
+		orNil(w.Strategy != "", w.Weight), orNil(!w.Unread && w.Strategy != "", w.RealWeight),
 	})
 }
 
