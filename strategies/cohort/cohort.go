@@ -79,7 +79,7 @@ func Find(settings rollout.SharedChanges, w World, app Member) (c *Change, err e
 			if err = cmp.Or(err, failed); failed != nil { // World is asked about all apps, despite errors
 				continue
 			}
-			if _, known := waiting[name]; f.add(m, file, settings.Soak) && !known {
+			if _, known := waiting[name]; f.add(&m, file, settings.Soak) && !known {
 				waiting[name] = &m
 				open = append(open, c.sharedOf(w, m)...)
 			}
@@ -103,7 +103,7 @@ func (c *Change) sharedOf(w World, m Member) (files []string) {
 	return files
 }
 
-func (f *shared) add(m Member, file string, soak time.Duration) (waits bool) {
+func (f *shared) add(m *Member, file string, soak time.Duration) (waits bool) {
 	waits = has(m.Changed, file)
 	if m.Apart || m.Same && waits {
 		return false
@@ -119,7 +119,7 @@ func (f *shared) add(m Member, file string, soak time.Duration) (waits bool) {
 	case waits && !tried:
 	case waits || has(m.Unproven, file) || m.Since.IsZero():
 		if b := f.blocker; b == nil || cmp.Or(m.Entered.Compare(b.Entered), strings.Compare(m.App, b.App)) < 0 {
-			f.blocker = &m
+			f.blocker = m
 		}
 	default:
 		f.proven = append(f.proven, m.Since.Add(soak))
