@@ -99,12 +99,8 @@ func (b *blame) withAuthor(a *appView, in strategies.Input) (*rollout.Promotion,
 
 func changed(line []Snapshot, paths ...string) rollout.Commit {
 	for i := len(line) - 1; i > 0; i-- {
-		for _, name := range paths {
-			is, _, err := line[i].Lookup(name)
-			was, _, errBefore := line[i-1].Lookup(name)
-			if err != nil || errBefore != nil || is.ID != was.ID {
-				return line[i].Commit()
-			}
+		if is, _ := source.Differ(line[i-1], line[i], paths...); is {
+			return line[i].Commit()
 		}
 	}
 	return rollout.Commit{}

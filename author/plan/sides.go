@@ -190,12 +190,11 @@ func (s *Sides) differing(in Input) (differ []string, err error) {
 	base, head := cmp.Or(in.Base.Render, &rollout.Render{}), cmp.Or(in.Head.Render, &rollout.Render{})
 	all := slices.Sorted(slices.Values(slices.Concat(base.Files, head.Files)))
 	for _, file := range slices.Compact(all) {
-		was, had, errBefore := s.Before.Tree.Lookup(file)
-		now, has, errAfter := s.After.Tree.Lookup(file)
-		if err := cmp.Or(errBefore, errAfter); err != nil {
+		is, err := source.Differ(s.Before.Tree, s.After.Tree, file)
+		if err != nil {
 			return nil, err
 		}
-		if had != has || was.ID != now.ID {
+		if is {
 			differ = append(differ, file)
 		}
 	}

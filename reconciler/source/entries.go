@@ -258,14 +258,12 @@ func (e *Entries) differs(commit, file string) (differs bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	was, _, failed := tree.Lookup(file)
-	is, _, err := e.Branch.Tree.Lookup(file)
-	if err = cmp.Or(failed, err); err != nil {
+	if differs, err = Differ(tree, e.Branch.Tree, file); err != nil {
 		return false, err
 	}
 	if e.others[commit] == nil {
 		e.others[commit] = map[string]bool{}
 	}
-	e.others[commit][file] = was.ID != is.ID
-	return was.ID != is.ID, nil
+	e.others[commit][file] = differs
+	return differs, nil
 }

@@ -208,7 +208,7 @@ func (w *stageWorld) Candidates() ([]string, error) {
 	ids := rollout.Mapped(line, func(s Snapshot) string { return s.Commit().ID })
 	c.all, c.oldest = []string{c.head}, append(ids, "")[0]
 	for i := slices.Index(ids, c.head) - 1; i > 0; i-- {
-		changes, err := differ(line[i-1], line[i], files)
+		changes, err := Differ(line[i-1], line[i], files...)
 		if err != nil {
 			return nil, err
 		}
@@ -223,11 +223,12 @@ func (w *stageWorld) Candidates() ([]string, error) {
 	return c.all, nil
 }
 
-func differ(a, b Snapshot, files []string) (bool, error) {
+// Differ reports whether a file differs between two commits. After an error, it returns true.
+func Differ(a, b rollout.Tree, files ...string) (bool, error) {
 	for _, file := range files {
-		was, _, err := a.Lookup(file)
-		is, _, failed := b.Lookup(file)
-		if err = cmp.Or(err, failed); err != nil || was.ID != is.ID {
+		was, had, err := a.Lookup(file)
+		is, has, failed := b.Lookup(file)
+		if err = cmp.Or(err, failed); err != nil || had != has || was.ID != is.ID {
 			return true, err
 		}
 	}
