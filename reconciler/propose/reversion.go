@@ -2,6 +2,7 @@ package propose
 
 import (
 	"bytes"
+	"cmp"
 	"fmt"
 	"maps"
 	"regexp"
@@ -196,11 +197,8 @@ func (c *comparison) differing(from, to Tree, paths []string) (map[string][]byte
 	edits := map[string][]byte{}
 	for _, path := range slices.Compact(slices.Sorted(slices.Values(paths))) {
 		a, inA, err := from.Lookup(path)
-		if err != nil {
-			return nil, fmt.Errorf("look up %s: %w", path, err)
-		}
-		b, inB, err := to.Lookup(path)
-		if err != nil {
+		b, inB, failed := to.Lookup(path)
+		if err := cmp.Or(err, failed); err != nil {
 			return nil, fmt.Errorf("look up %s: %w", path, err)
 		}
 		switch {
