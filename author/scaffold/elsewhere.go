@@ -94,12 +94,9 @@ func (s *Survey) into(of map[string]bool, dir string) {
 		return
 	}
 	of[dir] = true
-	for _, k := range s.Kustomizations {
-		if k.Path == dir {
-			for _, u := range k.Uses {
-				s.into(of, u)
-			}
-		}
+	k, _ := rollout.Find(s.Kustomizations, func(k Kustomization) bool { return k.Path == dir })
+	for _, u := range k.Uses {
+		s.into(of, u)
 	}
 }
 
