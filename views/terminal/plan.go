@@ -2,7 +2,6 @@ package terminal
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 
 	"gitrollout.dev/gitrollout/author/plan"
@@ -107,14 +106,9 @@ func drawStages(p plan.Plan, w plan.Workload, k Look) (out string) {
 	for i := range widths {
 		widths[i] = widest(rows, func(row []string) string { return row[i] })
 	}
-	for n, r := range rows {
-		cells := slices.Clone(r)
-		for i := range cells[:len(cells)-1] {
-			if i == 0 || i == 2 || i == 3 {
-				cells[i] = padLeft(cells[i], widths[i])
-			} else {
-				cells[i] = Pad(cells[i], widths[i])
-			}
+	for n, cells := range rows {
+		for i, align := range []func(string, int) string{padLeft, Pad, padLeft, padLeft, Pad} { // not the last column
+			cells[i] = align(cells[i], widths[i])
 		}
 		color := plain
 		if n == 0 {
