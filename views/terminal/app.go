@@ -85,15 +85,15 @@ func App(a status.App, k Look) (out string) {
 func drawNext(a status.App, k Look) (out string) {
 	last := ""
 	for _, n := range a.Next {
-		label := Pad("", labelWidth)
+		label := ""
 		if n.To != last {
-			label = Pad("  To "+n.To, labelWidth)
+			label = "  To " + n.To
 		}
-		if width(label) >= labelWidth && last != n.To && !strings.HasSuffix(label, " ") {
+		if width(label) >= labelWidth {
 			out += k.line(span{label, bold})
-			label = Pad("", labelWidth)
+			label = ""
 		}
-		out += k.paint(bold, label) + k.paint(cyan, cmp.Or(n.URL, n.Command)) + "\n"
+		out += k.paint(bold, Pad(label, labelWidth)) + k.paint(cyan, cmp.Or(n.URL, n.Command)) + "\n"
 		last = n.To
 	}
 	return out
