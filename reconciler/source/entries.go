@@ -100,8 +100,11 @@ func (e *Entries) Of(app rollout.App, s rollout.State, head strategies.Head, p *
 	}
 	// Shared files that return to earlier content need no entry, but Waiting would return a change for them.
 	shared := slices.DeleteFunc(changed, func(file string) bool { return !isShared(file) })
-	returns, err := e.returns(app.Name, s, shared)
-	if err != nil || returns || len(shared) == 0 { // decided without other apps' records
+	var before []string
+	if s.Entered != nil && len(shared) > 0 {
+		before, err = e.had(app.Name, s.Entered.Was, shared)
+	}
+	if err != nil || len(before) == len(shared) { // decided without other apps' records
 		return nil, err
 	}
 	change, err := e.Waiting(app.Name)
@@ -203,15 +206,6 @@ func (e *Entries) waiting(m *cohort.Member, app rollout.App, s rollout.State) {
 		at, err := e.Render(app, s.Source)
 		m.Same = r.Commit.ID == s.Source || err == nil && at.Digest == r.Digest
 	}
-}
-
-// returns reports whether the shared files are again as before the app's last shared change.
-func (e *Entries) returns(app string, s rollout.State, shared []string) (bool, error) {
-	if s.Entered == nil || len(shared) == 0 {
-		return false, nil
-	}
-	before, err := e.had(app, s.Entered.Was, shared)
-	return len(before) == len(shared), err
 }
 
 // had returns the files that are equal at a commit and the head. If the commit is missing, had returns none.
