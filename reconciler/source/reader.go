@@ -29,13 +29,15 @@ type Reader struct {
 	own      string   // gitrollout's namespace, closed to apps; default rollout.OwnNamespace
 	within   []string // in scope; default all
 	opened   atomic.Pointer[Branch]
+	listed   atomic.Pointer[listing] // cache of Listed
 
 	mu      sync.Mutex
 	configs map[string]*rollout.Config // by blob id
-	of      struct {                   // cache of Listed
-		commit string
-		apps   map[string]rollout.App
-	}
+}
+
+type listing struct {
+	commit string
+	apps   map[string]rollout.App
 }
 
 // NewReader returns a Reader for a cluster's folder in .gitrollout.

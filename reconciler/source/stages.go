@@ -327,26 +327,21 @@ func (r *Reader) InputsAt(tree Snapshot, name string) (in fleet.Inputs, err erro
 
 // Listed returns an app of a commit's configuration. It caches the apps of the last commit.
 func (r *Reader) Listed(tree Snapshot, name string) (app rollout.App, is bool, err error) {
-	r.mu.Lock()
-	of := r.of
-	r.mu.Unlock()
-	if id := tree.Commit().ID; of.commit != id {
+	of := r.listed.Load()
+	if id := tree.Commit().ID; of == nil || of.commit != id {
 		config, err := r.ConfigAt(tree)
 		if err != nil {
 			return app, false, err
 		}
-		of.commit = id
 		all, _, err := render.FindAll(tree, config)
 		if err != nil {
 			return app, false, err
 		}
-		of.apps = make(map[string]rollout.App, len(all))
+		of = &listing{id, make(map[string]rollout.App, len(all))}
 		for _, a := range all {
 			of.apps[a.Name] = a
 		}
-		r.mu.Lock()
-		r.of = of
-		r.mu.Unlock()
+		r.listed.Store(of)
 	}
 	app, is = of.apps[name]
 	return app, is, nil
