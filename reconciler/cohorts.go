@@ -69,7 +69,11 @@ func (c *cohorts) entry(
 		delete(c.waiting, a.Name)
 	}
 	if changed {
-		c.wakeChanged(a.Name, now)
+		for name, was := range c.waiting {
+			if name != a.Name && (was == nil || c.differs(name, *was, now)) {
+				c.touch(name)
+			}
+		}
 	}
 	return e, nil
 }
@@ -141,14 +145,6 @@ func (c *cohorts) isRead(app string) (is bool) {
 		is = err == nil || rollout.IsInvalid(err) || gone != nil && !errors.Is(gone, source.ErrNotReady)
 	}
 	return is && !isOld
-}
-
-func (c *cohorts) wakeChanged(app string, now time.Time) {
-	for name, was := range c.waiting {
-		if name != app && (was == nil || c.differs(name, *was, now)) {
-			c.touch(name)
-		}
-	}
 }
 
 func (c *cohorts) differs(app string, was cohort.Entry, now time.Time) bool {
