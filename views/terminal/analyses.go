@@ -33,9 +33,9 @@ func drawAnalyses(a status.App, k Look) (out string) {
 
 func drawMetric(m status.Progress, names, lasts int, k Look) string {
 	mark := verdictMark(m.Phase)
-	spans := []span{{"    " + mark.text + " ", mark.color}, {Pad(Truncate(metricName(m), names), names) + "  ", plain}}
 	bars := sparkline(m.Measurements)
-	spans = append(spans, bars...)
+	spans := append([]span{{"    " + mark.text + " ", mark.color},
+		{Pad(Truncate(metricName(m), names), names) + "  ", plain}}, bars...)
 	spans = append(spans, span{strings.Repeat(" ", max(0, sparkBars-len(bars))+2) +
 		Pad(Truncate(lastValue(m), lasts), lasts) + "  ", plain},
 		span{strings.Join(metricCounts(m.MetricProgress), ", "), plain})
@@ -140,24 +140,22 @@ func sparkline(all []rollout.Measurement) []span {
 	return bars
 }
 
+var hookMarks = map[rollout.HookPhase]span{
+	rollout.HookSucceeded: {"✔", green}, rollout.HookFailed: {"✖", red},
+}
+
 func drawHooks(a status.App, k Look) (out string) {
 	names := widest(a.Hooks, func(h rollout.HookRun) string { return h.Name })
 	for i, h := range a.Hooks {
 		if i == 0 {
 			out += "\n" + k.line(span{"  Hooks of ", dim}, span{string(h.Release), bold})
 		}
-		sign, color := "●", cyan
-		switch h.Phase {
-		case rollout.HookSucceeded:
-			sign, color = "✔", green
-		case rollout.HookFailed:
-			sign, color = "✖", red
-		}
-		out += k.line(span{"    " + sign + " ", color}, span{Pad(h.Name, names), plain},
-			span{"  " + Pad(string(h.When), 6), dim}, span{"  " + string(h.Phase), color},
+		mark := cmp.Or(hookMarks[h.Phase], span{"●", cyan})
+		out += k.line(span{"    " + mark.text + " ", mark.color}, span{Pad(h.Name, names), plain},
+			span{"  " + Pad(string(h.When), 6), dim}, span{"  " + string(h.Phase), mark.color},
 			span{", since " + age(k.Now.Sub(h.Since)) + "  " + h.Job, dim})
 		if h.Message != "" {
-			out += k.line(span{"      " + h.Message, color})
+			out += k.line(span{"      " + h.Message, mark.color})
 		}
 		if h.Phase == rollout.HookFailed && h.Log != "" {
 			for line := range strings.SplitSeq(h.Log, "\n") {
