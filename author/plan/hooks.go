@@ -21,15 +21,15 @@ func (c comparison) hooks(a App) (all []Note) {
 		when rollout.HookWhen
 		text string
 	}{
-		{rollout.HookBefore, "runs before the release, which does not begin if %s fails"},
-		{rollout.HookAfter, "runs when all pods are new, and the release goes back if %s fails"},
+		{rollout.HookBefore, "runs before the release, which does not begin if it fails"},
+		{rollout.HookAfter, "runs when all pods are new, and the release goes back if it fails"},
 		{rollout.HookAbort, "runs after a rollback of the release"},
 	} {
 		for _, h := range hook.At(c.in.Head.Render.Objects, t.when, which) {
 			if !h.IsJob() {
 				continue
 			}
-			text := strings.Replace(t.text, "%s", "it", 1)
+			text := t.text
 			if h.Continues {
 				text, _, _ = strings.Cut(text, ",")
 			}
