@@ -217,10 +217,9 @@ func templateChanged(was, now rollout.Object) bool {
 
 func (c comparison) unstagedDeployment(ref rollout.Ref, now rollout.Object) []Note {
 	spec, staged := c.in.Head.Render.Spec(rollout.Workload{Namespace: ref.Namespace, Name: ref.Name})
-	recreate := now.Map("spec", "strategy")["type"] == "Recreate"
 	n := Note{Level: AtOnce, Object: ref.String()}
 	switch {
-	case recreate:
+	case now.Map("spec", "strategy")["type"] == "Recreate":
 		n.Code = "Recreate"
 		n.Message = fmt.Sprintf("Deployment %s has strategy Recreate: all old pods stop before the first new one starts",
 			ref.Name)
