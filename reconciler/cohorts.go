@@ -85,8 +85,10 @@ func (c *cohorts) at(commit string) (*source.Entries, error) {
 		if err != nil {
 			return nil, err
 		}
-		e = c.entries.At(tree)
-		c.older[commit] = e
+		branch, next := *c.entries.Branch, *c.entries
+		branch.Tree, next.Branch = tree, &branch
+		next.Forget()
+		e, c.older[commit] = &next, &next
 	}
 	return e, nil
 }

@@ -29,25 +29,18 @@ type Entries struct {
 	// Tree returns a commit. While the commit is being fetched, the error wraps ErrNotReady.
 	Tree func(commit string) (rollout.Tree, error)
 
-	others  map[string]map[string]bool // whether a commit and the head differ, by commit and file
+	of      *Branch
+	others  map[string]map[string]bool // whether a commit and the head of "of" differ, by commit and file
 	changes map[string]*cohort.Change  // by waiting app; see Forget
 	members map[string]cohort.Member
 }
 
-// Forget drops the cached answers. Call it after records or renders change.
+// Forget drops the cached answers. Call it after records, renders or Branch change.
 func (e *Entries) Forget() {
 	e.changes, e.members = map[string]*cohort.Change{}, map[string]cohort.Member{}
-	if e.others == nil {
-		e.others = map[string]map[string]bool{}
+	if e.of != e.Branch {
+		e.of, e.others = e.Branch, map[string]map[string]bool{}
 	}
-}
-
-// At returns the Entries of an older head.
-func (e *Entries) At(tree Snapshot) *Entries {
-	branch, next := *e.Branch, *e
-	branch.Tree, next.Branch, next.others = tree, &branch, nil
-	next.Forget()
-	return &next
 }
 
 // Waiting returns the change that an app waits for, or nil.

@@ -452,11 +452,14 @@ func BenchmarkEntries(b *testing.B) {
 // TestOlderHead checks that an older head does not share its comparisons of files with the head.
 func TestOlderHead(t *testing.T) {
 	f := newFleet(t, 30)
+	branch, older := *f.entries.Branch, *f.entries
+	branch.Tree, older.Branch = f.commits["one"], &branch
+	older.Forget()
 	for _, tt := range []struct {
 		name  string
 		of    *source.Entries
 		waits bool
-	}{{"head", f.entries, true}, {"older head", f.entries.At(f.commits["one"]), false}} {
+	}{{"head", f.entries, true}, {"older head", &older, false}} {
 		change, err := tt.of.Waiting(f.apps[0].Name)
 		must(t, err)
 		compare.CheckNamed(t, tt.name, tt.waits, change != nil)
