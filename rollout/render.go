@@ -150,15 +150,13 @@ func (r *Render) Unpacked() *Render {
 
 // Packed returns the packed render of an Unpacked one. It returns any other render, such as a changed copy, unchanged.
 func (r *Render) Packed() *Render {
-	if r == nil || r.of == nil {
-		return r
+	if r != nil && r.of != nil {
+		same := *r
+		if same.Objects, same.of = nil, nil; reflect.DeepEqual(&same, r.of) {
+			return r.of
+		}
 	}
-	same := *r
-	same.Objects, same.of = nil, nil
-	if !reflect.DeepEqual(&same, r.of) {
-		return r
-	}
-	return r.of
+	return r
 }
 
 // Spec returns a staged workload's spec. A nil Render has none.
