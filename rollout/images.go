@@ -1,7 +1,6 @@
 package rollout
 
 import (
-	"maps"
 	"slices"
 	"strings"
 )
@@ -29,7 +28,7 @@ func (r *Render) Labels() map[string]string {
 	labels := map[string]string{}
 	for _, w := range r.versioned() {
 		of := w.Map("metadata", "labels")
-		for _, key := range slices.Sorted(maps.Keys(of)) {
+		for key := range of {
 			if _, has := labels[key]; !has {
 				labels[key] = text(of, key)
 			}
