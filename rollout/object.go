@@ -22,10 +22,8 @@ type Ref struct {
 
 // Ref returns the object's reference.
 func (o Object) Ref() Ref {
-	group, _, found := strings.Cut(o.APIVersion(), "/")
-	if !found {
-		group = ""
-	}
+	version := o.APIVersion()
+	group := version[:max(0, strings.IndexByte(version, '/'))]
 	return Ref{Group: group, Kind: o.Kind(), Namespace: o.Namespace(), Name: o.Name()}
 }
 

@@ -42,10 +42,7 @@ func (r *Render) Workload(ref Ref) (Workload, bool) {
 }
 
 func (w Workload) String() string {
-	if w.Kind != "" {
-		return w.Kind + "/" + w.Namespace + "/" + w.Name
-	}
-	return w.Namespace + "/" + w.Name
+	return strings.TrimPrefix(w.Kind+"/"+w.Namespace+"/"+w.Name, "/")
 }
 
 // Title returns "Deployment shop/web" or the like.
