@@ -218,6 +218,7 @@ simulate: ## Run the reconciler through SEEDS (1000) random runs in simulated wo
 	$(GO) test ./simulate -run 'TestSeeds$$' -seeds $(SEEDS) -timeout 120m -v
 
 bench: build localcluster kubectl ## Compare polls and pushes with git pull | kustomize | kubectl apply, a large repository with git, and fifty releases with one (BENCH=pattern, SIZES=flags of Restart)
+	CGO_ENABLED=0 $(GO) build -o bin/gitrollout ./cmd/gitrollout # as in a release
 	$(GO) test -run '^$$' -bench '$(BENCH)' -timeout 30m ./cmd/gitrollout ./git ./render/worker ./simulate
 	cd $(E2E) && $(GO) test -run '^$$' -bench '$(BENCH)' -timeout 60m . $(SIZES)
 
