@@ -105,7 +105,7 @@ func showSettings(cmd *cobra.Command) {
 
 func (c *runCommand) reconcile(ctx context.Context, log *slog.Logger) error {
 	if os.Getenv("GOGC") == "" {
-		debug.SetGCPercent(33) // the process is mostly idle, so memory costs more than collections
+		debug.SetGCPercent(25) // the process is mostly idle, so memory costs more than collections
 	}
 	listener, secret, err := c.hooks.listen()
 	if err != nil {

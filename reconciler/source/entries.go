@@ -234,7 +234,10 @@ func (e *Entries) differing(app, commit string) (files []string, err error) {
 func (e *Entries) Readers(file string) []string { return e.ReadBy(file) }
 
 // ID implements cohort.World.
-func (e *Entries) ID(file string) string { return idOf(e.Branch, file) }
+func (e *Entries) ID(file string) string {
+	entry, _, _ := e.Branch.Tree.Lookup(file) // differs had no error
+	return entry.ID
+}
 
 // differs reports whether a file differs between a commit and the head.
 func (e *Entries) differs(commit, file string) (differs bool, err error) {
