@@ -10,8 +10,8 @@ import (
 const defaultConfidence = 0.999
 
 // JudgeComparison compares [bad, all] requests of both versions in one period. The k-th measurement fails wrongly with
-// probability at most alpha/(k(k+1)); the sum is alpha. k also counts measurements whose records a crash lost. The Look
-// is nil after an error and, if onNoData is set, without data.
+// probability at most alpha/(k(k+1)); the sum over all k is alpha. k also counts measurements whose records a crash
+// lost. The Look is nil after an error. If onNoData is set, it is also nil without data.
 func JudgeComparison(
 	m Metric, f Family, before Progress, began time.Time, canary, stable any, at time.Time,
 ) (got Measurement, _ *Look) {
@@ -38,7 +38,7 @@ func JudgeComparison(
 	return judgeCounts(m, f, before, began, look, at)
 }
 
-// judgeCounts applies the exact test. Only Weigh tests histograms and a window with several weights.
+// judgeCounts applies the exact test. It leaves histograms, and windows with several weights, to Weigh.
 func judgeCounts(m Metric, f Family, before Progress, began time.Time, l Look, at time.Time) (Measurement, *Look) {
 	c, s := l.canary, l.stable
 	got := Measurement{At: at.UTC(), Value: fmt.Sprintf("%s, %s %s", c, other(m), s), Phase: Successful}
@@ -65,7 +65,7 @@ func judgeCounts(m Metric, f Family, before Progress, began time.Time, l Look, a
 	}
 	if p := worse(c, s, margin, alpha); p < alpha {
 		got.Phase = Failed
-		got.Message = fmt.Sprintf("worse than %s by chance with a probability of %.2g, less than %.2g", other(m), p, alpha)
+		got.Message = fmt.Sprintf("worse than %s: p-value %.2g is below %.2g", other(m), p, alpha)
 	}
 	return got, &l
 }
@@ -90,8 +90,7 @@ func (s sample) String() string {
 	return fmt.Sprintf("%d of %d (%.3g%%)", s.bad, s.all, 100*float64(s.bad)/float64(s.all))
 }
 
-// sampleOf parses [bad, all]. An empty result or a list of one value means no requests. Because Prometheus
-// extrapolates, sampleOf rounds bad down.
+// sampleOf parses [bad, all]. Prometheus extrapolates counts to fractions, so sampleOf rounds bad down.
 func sampleOf(v any) (sample, error) {
 	pair, ok := v.([]any)
 	if isEmpty(v) || ok && len(pair) == 1 {
@@ -127,9 +126,8 @@ func (s sample) judged() sample {
 	return sample{bad: int(float64(s.bad) / float64(s.all) * mostSamples), all: mostSamples}
 }
 
-// worse returns the probability that an equally good version has at least c.bad bad requests (Fisher's exact test).
-// With a margin, an equally good version may have a bad share of margin plus an upper bound of stable's share (Clopper
-// and Pearson, alpha/2).
+// worse returns the probability that an equally good version has at least c.bad bad requests (Fisher's exact test). If
+// margin > 0, the assumed bad share is margin plus an upper bound of stable's share (Clopper and Pearson, alpha/2).
 func worse(c, s sample, margin, alpha float64) float64 {
 	if margin <= 0 {
 		return fisher(c, s)
@@ -152,7 +150,7 @@ func isNotWorse(c, s sample, margin, alpha float64) bool {
 func fisher(c, s sample) float64 {
 	bad, all := c.bad+s.bad, c.all+s.all
 	term := func(k int) float64 { return math.Exp(choose(c.all, k) + choose(s.all, bad-k) - choose(all, bad)) }
-	rise := func(k int) float64 { // term k+1 / term k
+	rise := func(k int) float64 {
 		return float64(c.all-k) / float64(k+1) * float64(bad-k) / float64(s.all-bad+k+1)
 	}
 	least := max(0, bad-s.all)

@@ -299,7 +299,7 @@ func TestFalseAlarms(t *testing.T) {
 	for k := range 1000 {
 		got := Judged(m, Progress{Count: k}, noon, []any{9.0, 9.0}, []any{0.0, 9e6}, noon)
 		var p, allowed float64
-		if _, err := fmt.Sscanf(got.Message, "worse than stable by chance with a probability of %g, less than %g", &p, &allowed); err != nil {
+		if _, err := fmt.Sscanf(got.Message, "worse than stable: p-value %g is below %g", &p, &allowed); err != nil {
 			t.Fatalf("%q: %v", got.Message, err)
 		}
 		spent += allowed
@@ -386,11 +386,11 @@ func TestHistogramOf(t *testing.T) {
 		"NaN":              {Histogram{{0.1, math.NaN()}, {inf, 4}}, nil, ""},
 		"NaN in the total": {Histogram{{0.1, 3}, {inf, math.NaN()}}, nil, ""},
 		"fewer in a larger bucket": {Histogram{{0.1, 1000}, {0.5, 999.998}, {inf, 1001}}, nil,
-			"le=0.5 (999.998) follows le=0.1 (1000): sum by (le)"},
+			"le=0.5 has count 999.998 after le=0.1 with count 1000: sum by (le)"},
 		"negative":  {Histogram{{0.1, -1}, {inf, 4}}, nil, "-1 is not a number of requests (le=0.1)"},
 		"infinite":  {Histogram{{0.1, 1}, {inf, inf}}, nil, "+Inf is not a number of requests (le=+Inf)"},
-		"twice":     {Histogram{{0.1, 1}, {0.1, 2}, {inf, 4}}, nil, "le=0.1 (2) follows le=0.1 (1): sum by (le)"},
-		"no number": {Histogram{{math.NaN(), 1}, {inf, 4}}, nil, "le=NaN (1) follows le=-Inf (0): sum by (le)"},
+		"twice":     {Histogram{{0.1, 1}, {0.1, 2}, {inf, 4}}, nil, "le=0.1 has count 2 after le=0.1 with count 1: sum by (le)"},
+		"no number": {Histogram{{math.NaN(), 1}, {inf, 4}}, nil, "le=NaN has count 1 after le=-Inf with count 0: sum by (le)"},
 		"no total":  {Histogram{{0.1, 1}, {0.5, 2}}, nil, `the bucket le="+Inf" is missing: the query must return all buckets`},
 		"numbers":   {[]any{1.0, 2.0}, nil, "[1 2] is not a histogram"},
 		"a number":  {3.0, nil, "3 is not a histogram"},

@@ -27,7 +27,7 @@ func checkCondition(condition string) error {
 		return fmt.Errorf("must not use %s: its value comes from a Secret, and conditions are stored in Git", arg)
 	}
 	if found := elapsed.FindString(condition); found != "" {
-		return fmt.Errorf("must not use %s: only the texts of a provider may use it", found)
+		return fmt.Errorf("must not use %s: only fields of a provider may use it", found)
 	}
 	if _, err := compileCondition(condition, &work{}); err != nil {
 		return fmt.Errorf("is not a condition: %s", firstLine(err))

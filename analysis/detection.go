@@ -13,14 +13,15 @@ type Detection struct {
 	Blind float64       // largest share of bad requests at which fewer than 10 % of releases are rejected
 }
 
-// A Detection takes about 0.1 s of CPU time, or 0.2 s with maxIncrease.
+// With these numbers, a Detection takes 0.1 s of CPU time, or 0.2 s with maxIncrease.
 const (
 	detectionRuns  = 100 // simulated releases for each share
 	detectionLooks = 30
 )
 
-// DetectionOf simulates releases with the setting's first metric, which needs Interval and Count. It ignores s.Canary.
-// Results are deterministic. For a histogram, a request is bad if its latency exceeds the highest of three bounds.
+// DetectionOf simulates releases with the setting's first metric, which needs Interval and Count. DetectionOf ignores
+// s.Canary, and is deterministic. For a histogram, a request is bad if it exceeds the bound near stable's 99th
+// percentile.
 func DetectionOf(s Setting) (found Detection) {
 	s = s.coarse()
 	least := s.Stable + s.Metrics[0].Compare.MaxIncrease
@@ -47,14 +48,14 @@ func DetectionOf(s Setting) (found Detection) {
 }
 
 // coarse replaces several looks by one look with all their requests, so that simulations are fast. At most
-// detectionLooks looks have MinSamples requests. About as many earlier looks may have fewer.
+// detectionLooks looks have at least MinSamples requests. About as many earlier looks may have fewer requests.
 func (s Setting) coarse() Setting {
 	m := s.Metrics[0]
 	requests := s.Rate * min(1, (1-s.Weight)/s.Weight) * m.Interval.Seconds()
 	s.every = max(1, (m.Count+detectionLooks-1)/detectionLooks, int(float64(max(1, m.MinSamples))/requests/detectionLooks))
 	m.Count, m.Retention = max(1, m.Count/s.every), 1
 	m.FailureLimit /= s.every
-	if m.Compare.Histogram { // one of three bounds gets evidence; latencies have no exact test
+	if m.Compare.Histogram { // only one of three bounds is simulated; histograms have no exact test
 		s.Family = Family{Compared: math.MaxInt32, Sequential: 3 * max(1, s.Family.Sequential)}
 	}
 	s.Metrics = []Metric{m}

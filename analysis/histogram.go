@@ -14,8 +14,8 @@ type Histogram []Bucket
 // Bucket counts the requests that took at most Bound.
 type Bucket struct{ Bound, Count float64 }
 
-// narrow limits interpolation to buckets with upper bound ≤ narrow × lower bound, such as 2^(1/8) in native histograms
-// of schema 3. In wider buckets, the interpolation's error could look like a slower version.
+// narrow limits interpolation to buckets with upper bound ≤ narrow × lower bound. Native histograms of schema 3 have
+// the factor 2^(1/8). In wider buckets, the interpolation's error could look like a slower version.
 const narrow = 1.091
 
 func histogramOf(v any) (Histogram, error) {
@@ -32,7 +32,8 @@ func histogramOf(v any) (Histogram, error) {
 		case b.Count < 0 || b.Count > 1e12:
 			return nil, fmt.Errorf("%v is not a number of requests (le=%v)", b.Count, b.Bound)
 		case !(b.Bound > before.Bound) || b.Count < before.Count*(1-1e-6): // Prometheus rounds
-			return nil, fmt.Errorf("le=%v (%v) follows le=%v (%v): sum by (le)", b.Bound, b.Count, before.Bound, before.Count)
+			return nil, fmt.Errorf("le=%v has count %v after le=%v with count %v: sum by (le)", b.Bound, b.Count,
+				before.Bound, before.Count)
 		}
 		h[i].Count = max(b.Count, before.Count)
 		before = h[i]
@@ -69,8 +70,8 @@ func (h Histogram) all() int {
 	return int(math.Round(h[len(h)-1].Count))
 }
 
-// slower returns the requests above a bound (rounded down) and all requests (rounded to nearest). In a narrow bucket,
-// it interpolates linearly. If the bound is inside a wider bucket with requests, ok is false.
+// slower counts the requests above a bound (rounded down) and all requests (rounded to nearest). In a narrow bucket, it
+// interpolates linearly. If the bound is inside a wider bucket with requests, ok is false.
 func (h Histogram) slower(bound float64) (bad, all int, ok bool) {
 	i, found := slices.BinarySearchFunc(h, bound, func(b Bucket, at float64) int { return cmp.Compare(b.Bound, at) })
 	if i == len(h) {

@@ -28,8 +28,8 @@ func Passing(m Metric) int {
 	return m.Count
 }
 
-// SettingOf returns a metric's setting without rates and shares. length is the release's duration (0: unknown). It
-// limits the number of looks.
+// SettingOf returns a metric's setting without rates and shares. length, the release's duration (0: unknown), limits
+// the number of looks.
 func SettingOf(m Metric, f Family, length time.Duration) Setting {
 	window := map[bool]string{true: "{{release.elapsed}}", false: "{{elapsed}}"}[WindowOf(m) == WindowRelease]
 	plain := Metric{Interval: m.Interval, InitialDelay: m.InitialDelay, Count: Passing(m), MinSamples: m.MinSamples,
@@ -47,7 +47,7 @@ func SettingOf(m Metric, f Family, length time.Duration) Setting {
 type Outcome struct {
 	Runs     int `json:"runs"`
 	Rejected int `json:"rejected"`
-	// MedianRequests is the median of the new version's requests until its rejection, or 0.
+	// MedianRequests is the median number of requests to the new version until its rejection; 0 without rejections.
 	MedianRequests int `json:"medianRequests"`
 }
 

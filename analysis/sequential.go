@@ -39,7 +39,7 @@ func Alone(m Metric) Family {
 	return FamilyOf([]Metric{m})
 }
 
-// IsSequential reports whether a metric has a sequential test, which needs a window with a fixed start.
+// IsSequential reports whether a metric has a sequential test.
 func IsSequential(m Metric) bool { return m.Compare != nil && WindowOf(m) != WindowOther }
 
 // These constants divide alpha among the tests. If maxIncrease is set, boundShare is for the upper bound of stable's
@@ -120,12 +120,12 @@ func Weigh(m Metric, before *Sequential, look *Look, since time.Time, got Measur
 		}
 		return got, before
 	}
-	// If most of the counted requests are missing, the server lost these requests or will return them later. If the
+	// If this look lacks most of the counted requests, the server lost these requests or will return them later. If the
 	// window can restart, it restarts now, so that no request counts twice. Otherwise, no request counts until the
 	// missing requests return.
 	if before != nil && (window == WindowRelease || before.Since.Equal(since)) && look.lacks(tests, before) {
 		if min(look.canary.all, look.stable.all) > 0 {
-			got.Phase, got.Message = Pending, "most of the requests in an earlier answer are missing"
+			got.Phase, got.Message = Pending, "this answer lacks most requests of an earlier answer"
 		}
 		if window == WindowWeight && !m.Compare.Before {
 			before = baseOf(before, &Sequential{Since: got.At.UTC()}, m, window)
@@ -168,9 +168,9 @@ func worstBound(m Metric, e *Sequential) string {
 	return fmt.Sprintf("above %v: %s, %s %s", worst.Bound, c, other(m), s)
 }
 
-// add adds only the requests since the last look, which had the same weight. If requests to one version seem to be
-// missing (differs), it adds no evidence and returns false. Unless lasts is true, the next look includes this look's
-// requests.
+// add adds the evidence of the requests since the last look at the same weight. If requests to one version seem to be
+// missing (differs), it adds no evidence, and returns false unless waits and lasts are true. If waits is true, the next
+// look includes this look's requests.
 func add(next, last *Sequential, m Metric, f Family) bool {
 	// Prometheus extrapolates, so a count may decrease a little. No request may count twice.
 	next.Canary, next.Stable, next.Past = max(next.Canary, last.Canary), max(next.Stable, last.Stable), last.Past
@@ -208,8 +208,8 @@ func add(next, last *Sequential, m Metric, f Family) bool {
 	return !differs || waits && lasts
 }
 
-// differs reports whether c differs from the last look's proportion by over 1 plus a quarter of the variance plus three
-// standard deviations. lasts reports whether this look has over four times the last look's requests.
+// differs reports whether c is far from its mean at the last look's proportion. lasts reports whether this look has
+// over four times the last look's requests.
 func differs(c, s int, last []int) (is, lasts bool) {
 	if len(last) != 2 {
 		return false, false
@@ -251,7 +251,8 @@ func baseOf(before, look *Sequential, m Metric, window Window) *Sequential {
 // ratio times stable's, the probability is q.
 //
 // The product is the sequential multinomial test of Lindon and Malek (2022) with fixed ratios in place of a Dirichlet
-// prior. For the true, hypergeometric distribution, the product's mean is smaller (Hoeffding 1963, theorem 4).
+// prior. The true distribution is hypergeometric, with a smaller mean of the product than the multinomial (Hoeffding
+// 1963, theorem 4).
 func ratioLog(badC, badS, c, s, ratio float64) float64 {
 	if c == 0 || s == 0 {
 		return 0

@@ -476,7 +476,7 @@ func TestMissingRequestsBeginAWindow(t *testing.T) {
 		}
 		look := &Look{canary: sample{2, 40}, stable: sample{3, 410}}
 		got, after := Weigh(m, before, look, noon, Measurement{At: at, Phase: Failed, Message: "worse"}, Alone(m))
-		compare.CheckNamed(t, name, Measurement{At: at, Phase: Pending, Message: "most of the requests in an earlier answer are missing"}, got)
+		compare.CheckNamed(t, name, Measurement{At: at, Phase: Pending, Message: "this answer lacks most requests of an earlier answer"}, got)
 		compare.CheckNamed(t, name, &want, after)
 	}
 }
@@ -493,7 +493,7 @@ func TestOtherVersion(t *testing.T) {
 		}
 		for _, c := range []struct{ want, got [2]string }{
 			{[2]string{"30 of 100 (30%), " + name + " 3 of 100 (3%)",
-				"worse than " + name + " by chance with a probability of 8.4e-08, less than 8.2e-05"},
+				"worse than " + name + ": p-value 8.4e-08 is below 8.2e-05"},
 				texts(rate, []any{30.0, 100.0}, []any{3.0, 100.0})},
 			{[2]string{"1000 of 100000 (1%), " + name + " 0 of 10 (0%)", ""}, texts(rate, []any{1000.0, 100000.0}, []any{0.0, 10.0})},
 			{[2]string{"", name + ": 3 is not [bad, all]"}, texts(rate, []any{3.0, 100.0}, 3.0)},

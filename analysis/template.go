@@ -220,8 +220,8 @@ func arguments(all []*Template, given Values) (Values, error) {
 		for i, a := range t.Spec.Args {
 			was, twice := declared[a.Name]
 			if twice && was.Value != nil && a.Value != nil && *was.Value != *a.Value {
-				err := wrong(fmt.Sprintf("args[%d].value", i), "give the value in the Rollout",
-					"%q as the default of %s conflicts with %q in another template", *a.Value, a.Name, *was.Value)
+				err := wrong(fmt.Sprintf("args[%d].value", i), "keep one default",
+					"the default %q of %s conflicts with the default %q in another template", *a.Value, a.Name, *was.Value)
 				return out, below(err, t.Ref, "spec")
 			}
 			if !twice || was.Value == nil && was.ValueFrom == nil {
@@ -246,7 +246,7 @@ func arguments(all []*Template, given Values) (Values, error) {
 		case a.ValueFrom != nil && a.ValueFrom.FieldRef != nil:
 			var exists bool
 			if out.Plain[name], exists = given.Field(a.ValueFrom.FieldRef.FieldPath); !exists {
-				return out, wrong("args", "give it: - name: "+name, "the argument %s has no value: %q is not in this Rollout",
+				return out, wrong("args", "give it: - name: "+name, "the argument %s has no value: this Rollout has no %q",
 					name, a.ValueFrom.FieldRef.FieldPath)
 			}
 		case a.ValueFrom != nil:

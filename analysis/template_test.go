@@ -269,7 +269,7 @@ func TestRefused(t *testing.T) {
 	}
 	const web = "spec.metrics[0].provider.web: "
 	const sameVersion = "is the same for both versions, so compare would compare a version with itself"
-	const noPair = "are not bad and of, which compare needs"
+	const noPair = `are not "bad" and "of", which compare needs`
 	const cloudWatchField = "spec.metrics[0].provider.cloudWatch.metricDataQueries: "
 	for name, c := range map[string]struct{ a, want string }{
 		"Nothing":     {"{args: [{name: x}]}", "spec.metrics: is empty"},
@@ -299,7 +299,7 @@ func TestRefused(t *testing.T) {
 			`spec.measurementRetention[0].metricName: "(" is not a regular expression`},
 		"Rule": {"{templates: [{templateName: b}], dryRun: [{metricName: b}]}", ""},
 		"OtherDefault": {"{args: [{name: x, value: \"1\"}], templates: [{templateName: f}]}",
-			`spec.args[0].value: "2" as the default of x conflicts with "1" in another template`},
+			`spec.args[0].value: the default "2" of x conflicts with the default "1" in another template`},
 		"SameDefault":   {"{args: [{name: x, value: \"2\"}], templates: [{templateName: f}]}", ""},
 		"NoDefault":     {"{args: [{name: x}], templates: [{templateName: f}]}", ""},
 		"NoValue":       {"{args: [{name: none}], templates: [{templateName: b}]}", "args: the argument none has no value"},
@@ -334,7 +334,7 @@ func TestRefused(t *testing.T) {
 		"Range": {"{metrics: [{name: m, compare: {to: stable}, provider: {prometheus: {query: '{{args.hash}}', rangeQuery: {}}}}], " +
 			"args: [{name: hash}]}", "spec.metrics[0].provider.prometheus.rangeQuery: conflicts with compare"},
 		"Once": {strings.ReplaceAll(versions("compare: {to: stable}, interval: 1m, count: 1"), "u/", "{{release.elapsed}}/"),
-			"spec.metrics[0].count: is 1, but with {{release.elapsed}} the first measurement only begins the counts"},
+			"spec.metrics[0].count: is 1, but with {{release.elapsed}} the first measurement is only the baseline"},
 		"OnceByDefault": {strings.ReplaceAll(versions("compare: {to: stable}"), "u/", "{{release.elapsed}}/"), "spec.metrics[0].count: is 1"},
 		"Twice":         {strings.ReplaceAll(versions("compare: {to: stable}, interval: 1m, count: 2"), "u/", "{{release.elapsed}}/"), ""},
 		"Start":         {versions("compare: {to: stable}, startWhen: result > 0"), "spec.metrics[0].compare: conflicts with a condition"},
@@ -370,7 +370,7 @@ func TestRefused(t *testing.T) {
 		"CloudWatchAlone":   {cloudWatch("count: 1", "{id: bad}, {id: of}"), ""},
 		"NoCondition":       {metric("successCondition: result >"), `spec.metrics[0].successCondition: "result >" `},
 		"Elapsed": {metric("successCondition: 'result > {{elapsed}}'"),
-			`spec.metrics[0].successCondition: "result > {{elapsed}}" must not use {{elapsed}}: only the texts of a provider may use it`},
+			`spec.metrics[0].successCondition: "result > {{elapsed}}" must not use {{elapsed}}: only fields of a provider may use it`},
 		"NoStart": {metric("startWhen: result >"), `spec.metrics[0].startWhen: "result >" `},
 	} {
 		t.Run(name, func(t *testing.T) {

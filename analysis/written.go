@@ -131,7 +131,7 @@ func checkCompare(m *Metric) error {
 		return wrong("compare.confidence", "", "%v is not within 0.5..1", c.Confidence)
 	case c.Before && m.Provider != "prometheus":
 		return wrong("compare.to", "use prometheus, or a condition",
-			"is before, but a query of provider %s has no time", m.Provider)
+			"before needs a query of a past time, which provider %s cannot make", m.Provider)
 	case c.By != "" && m.Provider != "prometheus":
 		return wrong("compare.by", "use prometheus, or remove by", "conflicts with the provider %s", m.Provider)
 	case c.By != "" && c.Histogram:
@@ -140,7 +140,7 @@ func checkCompare(m *Metric) error {
 		return wrong("compare.maxIncrease", "keep only one", "conflicts with histogram")
 	case (m.Count == 1 || m.Interval == 0) && WindowOf(*m) == WindowRelease:
 		return wrong("count", "measure more often, or write {{elapsed}}",
-			"is 1, but with {{release.elapsed}} the first measurement only begins the counts")
+			"is 1, but with {{release.elapsed}} the first measurement is only the baseline")
 	case m.Provider == "prometheus" && m.Config["rangeQuery"] != nil:
 		return wrong("provider.prometheus.rangeQuery", "remove rangeQuery", "conflicts with compare")
 	case c.Histogram && m.Provider != "prometheus":
@@ -184,8 +184,8 @@ func checkPair(m *Metric) error {
 	case field == "queries" && m.Compare != nil && formula:
 		return wrong("provider.datadog.formula", "remove formula", "conflicts with compare")
 	case field != "" && m.Compare != nil && !isPair:
-		return wrong("provider."+m.Provider+"."+field, "name the queries bad and of",
-			"are not bad and of, which compare needs")
+		return wrong("provider."+m.Provider+"."+field, `name the queries "bad" and "of"`,
+			`are not "bad" and "of", which compare needs`)
 	}
 	return nil
 }

@@ -177,7 +177,7 @@ func TestSizes(t *testing.T) {
 		"too large for that":    {size: 3 << 20, most: 2 << 20, status: 200, says: "larger than 2 MiB"},
 		"status only":           {size: 1 << 20, most: 1000, status: 200, statusOnly: true},
 		"status only, cut":      {size: 10, status: 200, cut: true, statusOnly: true},
-		"cut":                   {size: 10, status: 200, cut: true, says: "the connection was closed within the answer"},
+		"cut":                   {size: 10, status: 200, cut: true, says: "the connection was closed before the answer ended"},
 		"a long refusal":        {size: 2 << 20, status: 400, says: "400 Bad Request: xxx"},
 		"a refusal that is cut": {size: 10, status: 400, cut: true, says: "400 Bad Request: xxx"},
 	} {

@@ -9,9 +9,9 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// Reach restricts the IP addresses of connections, including connections to proxies. The check follows DNS resolution.
+// Reach restricts the IP addresses of connections, including connections to proxies. DNS resolution precedes the check.
 type Reach struct {
-	Own []netip.Prefix // allowed addresses, even if own contains them
+	Own []netip.Prefix // always allowed, even if the variable own has them
 }
 
 // own has the addresses refused by default: this machine, link-local, multicast, and clouds' metadata services.

@@ -60,7 +60,7 @@ func (c *Caller) noAnswer(ctx context.Context, r Request, res *http.Response, er
 			e.Status, e.Header = res.StatusCode, res.Header
 		}
 	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
-		e.Message = "the connection was closed within the answer"
+		e.Message = "the connection was closed before the answer ended"
 	}
 	e.Message = c.Secrets.line(e.Message)
 	return e

@@ -84,8 +84,8 @@ func (s *server) handOverReplicas(ctx context.Context, d *desired) error {
 }
 
 // takeOver makes gitrollout the only owner of fields that left Git. Otherwise, the next apply would not delete them. If
-// adopts is true, takeOver also takes fields that other tools applied, except edited fields and spec.replicas.
-// client-go's csaupgrade would also remove fields that Git never had (docs/adr/0031-fields-that-leave-git.md).
+// adopts is true, takeOver also takes fields that other tools applied, but not spec.replicas or fields that users
+// edited. client-go's csaupgrade would also remove fields that Git never had (docs/adr/0031-fields-that-leave-git.md).
 func (s *server) takeOver(ctx context.Context, d *desired, adopts bool) error {
 	l, seen := d.kind.get(d.ref)
 	if seen && !l.shared || !seen && !adopts { // an unseen object has no app label

@@ -35,8 +35,8 @@ func (a Annotator) Unannotate(ctx context.Context, ref rollout.Ref, key, value s
 	return utilerrors.FilterOut(err, apierrors.IsInvalid, apierrors.IsNotFound)
 }
 
-// SetRole applies a role's labels and annotations to a pod, as the app's service account. The API server removes the
-// previous role's metadata. If another client owns a key, SetRole returns an error. It ignores a missing pod.
+// SetRole applies a role's labels and annotations (JSON) to a pod. The API server removes the previous role's metadata.
+// If another client owns a key, SetRole returns an error. It ignores a missing pod.
 func (a Annotator) SetRole(ctx context.Context, namespace string, pod rollout.Pod, role string) error {
 	metadata := map[string]any{}
 	if role != "" {

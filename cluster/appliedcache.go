@@ -13,7 +13,7 @@ type known struct {
 	digest string
 	print  string // fingerprint of gitrollout's fields after the apply
 
-	repairs  int // of the same digest; see peaceful
+	repairs  int // number of repairs of the same digest; see peaceful
 	repaired time.Time
 	since    time.Time // first repair of a series; a series below 5 repairs ends after 30 s (recent) without a repair
 	by       string    // writer whose change the last repair undid
@@ -35,7 +35,7 @@ func (k known) fighting(now time.Time) bool {
 }
 
 // overwritten returns an error if another writer repeatedly changes an object. After 10 s (lasting), the error wraps
-// rollout.ErrOverwritten. The error stops no release.
+// rollout.ErrOverwritten. ErrOverwritten stops no release.
 func (k known) overwritten(ref rollout.Ref, now time.Time) error {
 	e := &Error{Ref: ref, Reason: Overwritten, Fix: "stop that writer, or take the fields that it sets out of Git",
 		Msg: "is changed by " + k.by + " again and again"}
@@ -80,7 +80,8 @@ func (m *appliedCache) note(d *desired, l *live, by string, now time.Time) {
 }
 
 func (m *appliedCache) doubt(d *desired) {
-	// The API server may have stored the object. Without a digest, the next Apply writes it again.
+	// The write failed, but the API server may have stored the object. Without a digest, the next Apply writes the
+	// object.
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.known[d.ref] = known{app: d.app()}

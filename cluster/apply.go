@@ -17,15 +17,15 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// Result lists the objects that an Apply wrote, and the objects that it left unchanged, in order.
+// Result lists the objects that an Apply wrote or left unchanged, in order.
 type Result struct {
 	Written, Unchanged []rollout.Ref
 }
 
-// Apply writes the changed objects in order with forced server-side applies. Apply stops at the first refused object
-// with an *Error, because later objects may depend on the object. If another writer repeatedly changes an object, Apply
-// repairs the object more slowly, and after 10 s returns rollout.ErrOverwritten. Even with an error, the Result is
-// valid.
+// Apply writes the changed objects in order with forced server-side applies. At the first refused object, Apply stops
+// and returns an *Error, because later objects may depend on the object. If another writer repeatedly changes an
+// object, Apply repairs the object more slowly, and after 10 s returns rollout.ErrOverwritten. Even with an error, the
+// Result is valid.
 func (c *Client) Apply(ctx context.Context, app string, objects []rollout.Object) (result Result, err error) {
 	todo, err := c.toApply(ctx, app, objects, &result)
 	if err != nil {
@@ -97,8 +97,8 @@ func (c *Client) toApply(
 	return todo, nil
 }
 
-// contested returns an error if the object is also in another app's newest commit. If both apps have the same
-// Namespace, volume or CRD with equal content, it returns shared instead.
+// contested returns an error if the object is also in another app's newest commit. A Namespace, volume or CRD may be in
+// both apps (shared) if its content is equal.
 func (c *Client) contested(app string, d *desired) (shared bool, err error) {
 	l, exists := d.kind.get(d.ref)
 	if !exists || l.app == "" || l.app == app || c.opts.Wants == nil {
@@ -145,8 +145,6 @@ func (m *appliedCache) isApplied(d *desired) bool {
 	return true
 }
 
-// applyOne writes one object and caches it. An object that a release generates must not overwrite an object outside the
-// app.
 func (c *Client) applyOne(ctx context.Context, d *desired) (err error) {
 	if d.kind == nil {
 		if d.kind, err = c.kinds.of(ctx, d.gvk); err != nil {
@@ -198,8 +196,6 @@ func (s *server) inFields(ctx context.Context, d *desired, writer string) string
 	return " in " + rollout.Cut(strings.Join(paths(fields, ""), ", "), 120)
 }
 
-// write applies an object and returns the stored object. If a CreateOnly object exists, write sends only labels and
-// annotations.
 func (s *server) write(ctx context.Context, d *desired) (*unstructured.Unstructured, error) {
 	if d.once {
 		return s.makeOnce(ctx, d)

@@ -23,7 +23,7 @@ func (t impersonating) RoundTrip(r *http.Request) (*http.Response, error) {
 	if account == "" {
 		return t.next.RoundTrip(r)
 	}
-	return transport.NewImpersonatingRoundTripper(transport.ImpersonationConfig{ // the API server adds the groups
+	return transport.NewImpersonatingRoundTripper(transport.ImpersonationConfig{ // the server adds the account's groups
 		UserName: "system:serviceaccount:" + strings.ReplaceAll(account, "/", ":"),
 	}, t.next).RoundTrip(r)
 }

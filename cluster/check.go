@@ -65,7 +65,7 @@ func (c *Client) rehearseOne(ctx context.Context, d *desired) error {
 	}
 	if d.once {
 		if _, err := c.server.get(ctx, d.kind, d.ref); !apierrors.IsNotFound(err) {
-			return explain(err, d.ref, "get") // an apply does not change an existing CreateOnly object
+			return explain(err, d.ref, "get") // an apply keeps the content of an existing CreateOnly Secret
 		}
 	}
 	err := c.server.takeOver(ctx, d, false) // a list entry that left Git could conflict with a new entry

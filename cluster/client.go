@@ -48,7 +48,8 @@ type Options struct {
 	UID string
 	// MayHave returns an error if an app may not have a cluster-scoped kind. If MayHave is nil, all kinds are allowed.
 	MayHave func(app, kind string) *rollout.InvalidError
-	// Taken, if set, gets the fields that gitrollout takes from other managers and removes, with the managers' names.
+	// Taken, if set, is called when gitrollout takes fields from other managers to remove them. fields also names the
+	// managers.
 	Taken func(ref rollout.Ref, fields string)
 }
 

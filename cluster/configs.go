@@ -10,7 +10,7 @@ import (
 
 type configRef struct{ kind, name string }
 
-// configTypes has the types in a pod spec that name a ConfigMap or Secret, each with the name's field. A
+// configTypes lists the pod spec's types that name a ConfigMap or Secret, and the field that has the name. A
 // LocalObjectReference names a Secret, such as a volume's credentials.
 var configTypes = map[reflect.Type]struct{ kind, field string }{
 	reflect.TypeFor[corev1.ConfigMapEnvSource]():    {"ConfigMap", "Name"},

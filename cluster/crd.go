@@ -32,7 +32,7 @@ func awaitedOf(ref rollout.Ref, o rollout.Object) string {
 	if message, is := condition(o, "NamesAccepted", "False"); is {
 		return message
 	}
-	return "is not looked at yet"
+	return "the API server has not checked it yet"
 }
 
 func condition(o rollout.Object, kind, status string) (message string, is bool) {
@@ -47,7 +47,6 @@ func condition(o rollout.Object, kind, status string) (message string, is bool) 
 
 const establishedWithin = 10 * time.Second
 
-// awaitEstablished waits until a new CRD is established.
 func (d *desired) awaitEstablished(ctx context.Context) error {
 	message := "no answer"
 	look := func(context.Context) (bool, error) {

@@ -31,7 +31,7 @@ func isOfTemplate(objects *kind, r *revision) bool {
 
 // equalRevision returns the newest ControllerRevision with the workload's template (Match in k8s.io/kubernetes
 // pkg/controller/daemon/update.go). If none matches, it returns the revision with the applied hash. Until the
-// controller has seen the spec (synced), it returns nil.
+// controller has seen the spec (synced), equalRevision returns nil.
 func equalRevision(w *workload, synced bool, revisions []*revision) *revision {
 	for _, is := range []func(*revision) bool{
 		func(r *revision) bool { return r.template == w.template },

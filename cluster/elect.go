@@ -66,7 +66,7 @@ func (e Election) Lead(ctx context.Context, config *rest.Config, work func(conte
 	}
 	waiting := context.AfterFunc(ctx, func() {
 		select {
-		case <-turn.begun: // work still needs the Lease until it returns
+		case <-turn.begun: // until work returns, it needs the Lease
 		default:
 			stop()
 		}

@@ -96,7 +96,7 @@ var (
 	plainField = regexp.MustCompile(`^(data|stringData|type|immutable|metadata\.[a-zA-Z]+)(\[…\])?$`)
 )
 
-// hideContent removes a Secret's keys and content, because Git records the error.
+// hideContent removes a Secret's keys and content from an error, because Git records the error.
 func (e *Error) hideContent(err error) {
 	const left, see = "the server's answer is left out, because it may quote the content", "kubectl apply --dry-run=server"
 	var status apierrors.APIStatus
@@ -166,9 +166,9 @@ func reasonOf(err error, msg, verb string) (Reason, string) {
 		strings.Contains(msg, "ValidatingAdmissionPolicy"), strings.Contains(msg, "violates PodSecurity"):
 		return Denied, ""
 	case apierrors.IsForbidden(err) && strings.Contains(msg, "exceeded quota"):
-		return Quota, "raise the quota or free some of it"
+		return Quota, "raise the quota, or delete objects that use it"
 	case apierrors.IsForbidden(err) && strings.Contains(msg, "attempting to grant RBAC permissions not"):
-		return Forbidden, "a user can grant only rights that it has: give the reconciler's user the same rights, " +
+		return Forbidden, "a user can grant only its own rights: give the reconciler's user the same rights, " +
 			"or the verbs escalate and bind for this kind"
 	case apierrors.IsForbidden(err):
 		return Forbidden, fmt.Sprintf("allow the reconciler's user to %s this kind", verb)

@@ -67,7 +67,7 @@ type Event struct {
 }
 
 // EventsOf returns a namespace's events since a time, except gitrollout's events. It reads the core API, because the
-// ClusterRole view of older clusters lacks events.k8s.io.
+// ClusterRole "view" of older clusters lacks events.k8s.io.
 func EventsOf(ctx context.Context, c *Client, namespace string, since time.Time) (all []Event, err error) {
 	ctx, cancel := context.WithTimeout(quiet(ctx), requestTimeout)
 	defer cancel()

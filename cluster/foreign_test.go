@@ -27,9 +27,9 @@ func TestWhatIsMadeForAReleaseTakesNothingOver(t *testing.T) {
 	for _, c := range []struct {
 		name, labels, want string // want is a part of the error; "" if the object is applied
 	}{
-		{"foreign", "", "exists and is none of this app's objects, and Rollout web would make an object of this name for its release"},
+		{"foreign", "", "exists and is not in this app, but Rollout web needs this name for an object of its release"},
 		{"another app's", "gitrollout.dev/app: other",
-			"exists and is in app other, and Rollout web would make an object of this name for its release"},
+			"exists and is in app other, but Rollout web needs this name for an object of its release"},
 		{"the app's own, of an earlier process", "gitrollout.dev/app: shop", ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -52,7 +52,7 @@ type kinds struct {
 	all map[schema.GroupVersionKind]*kind
 }
 
-// listTimeout limits how long a call waits for a kind's first list (0.3 s for 5,000 Deployments). Retries continue in
+// listTimeout limits how long a call waits for a kind's first list. 5,000 Deployments take 0.3 s. Retries continue in
 // the background.
 const listTimeout = 5 * time.Second
 
@@ -162,7 +162,7 @@ func (w *kinds) run(k *kind) {
 	}
 }
 
-// noteGone ends a kind's watch after its CRD was deleted. The kind's objects are deleted too.
+// noteGone ends a kind's watch and drops the kind's objects after its CRD was deleted.
 func (w *kinds) noteGone(k *kind, err error) {
 	if !apierrors.IsNotFound(err) || !k.live.inSync() {
 		return // the caller that waits for the first list reports the error

@@ -17,7 +17,8 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// SecretData reads a Secret's data, and never caches the data. If label is not "", the Secret must have label = "true".
+// SecretData reads a Secret's data, and never caches the data. If label is not "", the Secret must have this label with
+// the value "true".
 func (c *Client) SecretData(ctx context.Context, namespace, name, label string) (map[string]string, error) {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
@@ -94,7 +95,8 @@ func (c *Client) EnsureJob(
 	return state, err
 }
 
-// nameOwners sets the owners' uids, so that Kubernetes deletes the Job after its owners. It drops unreadable owners.
+// nameOwners sets the owners' uids, so that Kubernetes deletes the Job after its owners. nameOwners drops unreadable
+// owners.
 func (t typed) nameOwners(ctx context.Context, job *batchv1.Job) {
 	owners := job.OwnerReferences
 	job.OwnerReferences = nil
@@ -108,7 +110,7 @@ func (t typed) nameOwners(ctx context.Context, job *batchv1.Job) {
 	}
 }
 
-// DeleteJob implements reconciler.Jobs. It deletes the pods in the background.
+// DeleteJob implements reconciler.Jobs. Kubernetes deletes the pods in the background.
 func (c *Client) DeleteJob(ctx context.Context, namespace, name string) error {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
@@ -118,7 +120,7 @@ func (c *Client) DeleteJob(ctx context.Context, namespace, name string) error {
 	return explain(utilerrors.FilterOut(err, apierrors.IsNotFound), ref, "delete")
 }
 
-// stuck lists reasons that usually need a change by a user.
+// stuck lists reasons for which a container usually waits until a user's change.
 var stuck = []string{"ErrImagePull", "ImagePullBackOff", "InvalidImageName", "CreateContainerConfigError"}
 
 func (t typed) jobState(ctx context.Context, job *batchv1.Job) (state rollout.JobState, err error) {

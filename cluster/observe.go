@@ -126,8 +126,8 @@ func (c *Client) isRoute(ref rollout.Ref) bool {
 	return c.routes[ref] != ""
 }
 
-// statusOf returns the status as JSON for kinds that routers may write. For other kinds and above 64 KiB, it returns
-// "". The status of an HTTPRoute with 32 parents has about 30 kB.
+// statusOf returns the status as JSON. For kinds that no router writes, or if the JSON exceeds 64 KiB, it returns "".
+// The status of an HTTPRoute with 32 parents has about 30 kB.
 func statusOf(ref rollout.Ref, o rollout.Object) string {
 	own := strings.HasSuffix(ref.Group, ".k8s.io") && ref.Group != "gateway.networking.k8s.io"
 	if own || !strings.Contains(ref.Group, ".") || o["status"] == nil {

@@ -181,7 +181,7 @@ func toolSign(ref rollout.Ref, live *unstructured.Unstructured, now time.Time) r
 		}
 		return rollout.Foreign{Ref: ref, By: tool, Warns: true,
 			Sign: fmt.Sprintf("%s applied the object less than 10 minutes ago", e.Manager),
-			Fix:  "have " + tool + " release the object without deleting it, or both tools will write the object"}
+			Fix:  "have " + tool + " stop managing the object without deleting it, or both tools will write the object"}
 	}
 	return rollout.Foreign{Ref: ref}
 }
@@ -211,8 +211,8 @@ func ownedBy(u *unstructured.Unstructured, group, kind string) string {
 	return owner.Name
 }
 
-// refuseForeign returns an error if an object outside the app has a generated object's name. The end of the release
-// would delete this object.
+// refuseForeign returns an error if a release generates d, but an object outside the app has the same name. At its end,
+// the release would delete the existing object.
 func (s *server) refuseForeign(ctx context.Context, d *desired) error {
 	by, app := d.annotation(rollout.AnnotationGenerated), d.app()
 	if by == "" || d.kind == nil {
@@ -229,12 +229,12 @@ func (s *server) refuseForeign(ctx context.Context, d *desired) error {
 	if owner == app {
 		return nil
 	}
-	whose := "is none of this app's objects"
+	whose := "is not in this app"
 	if owner != "" {
 		whose = "is in app " + owner
 	}
 	return &Error{Ref: d.ref, Reason: Contested,
-		Msg: fmt.Sprintf("exists and %s, and Rollout %s would make an object of this name for its release", whose, by),
+		Msg: fmt.Sprintf("exists and %s, but Rollout %s needs this name for an object of its release", whose, by),
 		Fix: "delete or rename the existing object, or rename the Rollout or the object that the name comes from"}
 }
 

@@ -36,8 +36,8 @@ type LogSource struct {
 	Last  bool   // no other run follows
 }
 
-// Sources returns a pod's init containers and containers. If the pod is missing, or has another uid or pin, Sources
-// returns nil.
+// Sources returns a pod's init containers and containers. If the pod is missing, or its uid or revision label (pin)
+// differs, Sources returns nil.
 func (l PodLogs) Sources(ctx context.Context, namespace, name, uid, pin string) ([]LogSource, error) {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
@@ -85,8 +85,8 @@ type LogRange struct {
 	Follow bool          // wait for new lines until the run ends
 }
 
-// Read calls line for each line of the current or last run. It returns the time of the last line, for LogRange.After,
-// and the error of line.
+// Read calls the function line for each log line of the current or last run. It returns the last line's time (for
+// LogRange.After), and the function's error.
 func (l PodLogs) Read(ctx context.Context, s LogSource, r LogRange, line func(text string) error) (time.Time, error) {
 	o := &corev1.PodLogOptions{Container: s.Container, Follow: r.Follow, Timestamps: true}
 	if r.Tail >= 0 {
@@ -106,7 +106,7 @@ func (l PodLogs) Read(ctx context.Context, s LogSource, r LogRange, line func(te
 	return eachLine(body, r.After, line)
 }
 
-// eachLine calls line for each line that has no time or a time after the given time.
+// eachLine calls the function line for each log line that has no time or is newer than `after`.
 func eachLine(log io.Reader, after time.Time, line func(text string) error) (last time.Time, err error) {
 	last = after
 	in := bufio.NewReaderSize(log, 64<<10+len(time.RFC3339Nano)+1) // the kubelet splits lines at 16 KiB

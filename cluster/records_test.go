@@ -551,7 +551,7 @@ func TestCRDIsAwaited(t *testing.T) {
 		conditions []any
 		want       string
 	}{
-		"new":    {crd, nil, "is not looked at yet"},
+		"new":    {crd, nil, "the API server has not checked it yet"},
 		"served": {crd, []any{condition("NamesAccepted", "True", ""), condition("Established", "True", "")}, ""},
 		"name taken": {crd, []any{condition("NamesAccepted", "False", "thing is in use\n"), condition("Established", "False", "")},
 			"thing is in use"},
@@ -605,7 +605,7 @@ func TestRefusalsInWords(t *testing.T) {
 		"other reason": {answer(400, metav1.StatusReasonBadRequest, "all of it", cause("spec", "x")), service, "Service a/web: all of it"},
 		"of no space":  {answer(404, metav1.StatusReasonNotFound, "it is not there"), node, "Thing one: it is not there"},
 		"may not give": {forbidden("user x is attempting to grant RBAC permissions not currently held"), node,
-			"Thing one: user x is attempting to grant RBAC permissions not currently held; a user can grant only rights that it has: " +
+			"Thing one: user x is attempting to grant RBAC permissions not currently held; a user can grant only its own rights: " +
 				"give the reconciler's user the same rights, or the verbs escalate and bind for this kind"},
 		"may not":    {forbidden("no"), node, "Thing one: no; allow the reconciler's user to patch this kind"},
 		"no login":   {answer(401, metav1.StatusReasonUnauthorized, "no"), node, "Thing one: no; give the reconciler valid credentials"},

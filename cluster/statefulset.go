@@ -42,9 +42,9 @@ func updateRevisionOf(w *workload, synced bool, revisions []*revision) *revision
 	return found
 }
 
-// byOrdinals sets each revision's desired pods. A missing pod below the partition belongs to the base (old) revision,
-// and any other to the current revision. The current revision gets the StatefulSet's hash, because the revision's
-// annotation may be missing or outdated.
+// byOrdinals sets each revision's desired pods. A missing pod below the partition counts for the base (old) revision.
+// Other missing pods count for the newest revision. The current revision gets the StatefulSet's hash, because the
+// revision's annotation may be missing or outdated.
 func byOrdinals(w *workload, out *rollout.ObservedWorkload) {
 	of := map[int]int{} // index in out.Revisions by ordinal
 	index := func(name string) int {

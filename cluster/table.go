@@ -181,7 +181,7 @@ func (t *table[R]) unset(r R) {
 	}
 }
 
-// newer returns false unless both versions are numbers.
+// newer returns false if a version is no number.
 func newer(a, b string) bool {
 	order, err := resourceversion.CompareResourceVersion(a, b)
 	return err == nil && order > 0

@@ -113,7 +113,7 @@ func runWatch[R row](ctx context.Context, b *background, f *feed[R], name string
 	}
 	reflector := cache.NewReflectorWithOptions(lists, example, f, cache.ReflectorOptions{
 		Name: name,
-		// Most connections recover in milliseconds. Later tries spare a server that is down.
+		// Most connections recover in milliseconds. Later tries are rarer, to spare a server that is down.
 		Backoff: &wait.Backoff{Duration: 100 * time.Millisecond, Factor: 2, Jitter: 0.5, Steps: 10, Cap: 15 * time.Second},
 	})
 	b.running.Go(func() { reflector.RunWithContext(quiet(ctx)) })

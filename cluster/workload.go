@@ -63,7 +63,7 @@ type workload struct {
 	failure              string
 	revised              bool // not paused, so a new template gets a ReplicaSet
 
-	// These fields are set only with a partition.
+	// A Deployment has none of these fields.
 	base, update     string // status.currentRevision and .updateRevision
 	partition, first int    // number of pods that keep base, and spec.ordinals.start
 	unordered        bool   // see rollout.ObservedWorkload
@@ -267,8 +267,8 @@ func (w *workloads) observe(k *workloadTable, l *live) rollout.ObservedWorkload 
 	return out
 }
 
-// userOf returns a pod or revision that uses the ConfigMap or Secret, or "". It includes terminating pods, and
-// revisions that may get pods.
+// userOf returns a pod or revision that uses the ConfigMap or Secret, or "". Terminating pods, and revisions that may
+// get pods, also count.
 func (w *workloads) userOf(ref rollout.Ref) string {
 	wanted := configRef{kind: ref.Kind, name: ref.Name}
 	for _, k := range w.all() {

@@ -9,7 +9,7 @@ import (
 )
 
 // TestWhatIsBetween checks fetches after different changes of main. One request gets all commits between the old and the new head. If files
-// are then missing, a second request gets the new head. All files must be correct, and few bytes may be received.
+// are then missing, a second request gets the new head. All files must be correct, and the number of received bytes is limited.
 func TestWhatIsBetween(t *testing.T) {
 	t.Parallel()
 	type repo struct {
@@ -48,7 +48,7 @@ func TestWhatIsBetween(t *testing.T) {
 	} {
 		for _, bitmaps := range []bool{false, true} {
 			if bitmaps && testing.Short() && c.packs == 1 {
-				continue // bitmaps matter most in cases with several requests
+				continue // with -short, bitmaps are tested only in cases with several requests
 			}
 			t.Run(fmt.Sprintf("%s, bitmaps %t", name, bitmaps), func(t *testing.T) {
 				t.Parallel()
@@ -72,7 +72,7 @@ func TestWhatIsBetween(t *testing.T) {
 				}
 				sameAsGit(w, mirror, heads.Main)
 				sameAsGit(w, mirror, state)
-				// Log must return earlier commits with all their files, even if the fetch did not get some files.
+				// Log must return earlier commits with all their files, even if the fetch did not get all of them.
 				n := 0
 				if _, err := mirror.Log(t.Context(), heads.Main, 5, func(s *git.Snapshot) (bool, error) {
 					n++

@@ -12,7 +12,8 @@ import (
 )
 
 // TestOtherBranches reads branches of other clusters. While no branch moves, one request suffices. If a branch has moved, only its changed
-// files are received. A missing or deleted branch has no head. A branch whose name begins with another branch's name is not mixed up.
+// files are received. A missing or deleted branch has no head. A branch whose name begins with another branch's name is not taken for the
+// other branch.
 func TestOtherBranches(t *testing.T) {
 	for name, options := range transports {
 		t.Run(name, func(t *testing.T) {
@@ -26,7 +27,7 @@ func TestOtherBranches(t *testing.T) {
 				return push(t, writer, update(rollout.StateBranch(cluster), base, path, edits))[0]
 			}
 			want := map[string]string{}
-			for i := range 12 { // files that a moved branch does not send again
+			for i := range 12 { // these unchanged files are not sent again after the branch has moved
 				want["gitrollout/state/dev"] = state("dev", want["gitrollout/state/dev"], fmt.Sprintf("apps/%d/a.yaml", i))
 			}
 			want["gitrollout/state/dev-2"] = state("dev-2", "", "cluster.yaml")

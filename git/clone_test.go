@@ -8,8 +8,8 @@ import (
 	"gitrollout.dev/gitrollout/internal/compare"
 )
 
-// TestBranchesOfAClone reads the remote-tracking branches of a local clone. Later commits on the origin and in the clone do not matter. A
-// shallow clone does not have older commits.
+// TestBranchesOfAClone reads the remote-tracking branches of a local clone. The heads do not include later commits on the origin, or
+// unpushed commits. For a shallow clone, Bring returns the older commits as missing.
 func TestBranchesOfAClone(t *testing.T) {
 	p := newRepo(t, map[string]string{"f": "1"})
 	first := p.Head()

@@ -55,7 +55,7 @@ func walk(t testing.TB, s *git.Snapshot, dir string, visit func(path string, e r
 	}
 }
 
-// describe prints an entry as git ls-tree does. Each file gets the mode 100644, because an Entry does not say whether it is executable.
+// describe prints an entry as git ls-tree does. Each file gets the mode 100644, because an Entry has no executable bit.
 func describe(e rollout.Entry) string {
 	switch e.Kind {
 	case rollout.Dir:

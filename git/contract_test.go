@@ -140,7 +140,7 @@ func pushAll(ctx context.Context, r *git.Repo, updates ...rollout.Update) ([]str
 	return ids, nil
 }
 
-// held reports whether the mirror has a commit, so that a read of the commit needs no network access.
+// held reports whether the mirror has a commit. A read of such a commit needs no network access.
 func held(r *git.Repo, commit string) bool { _, held := r.Held(commit); return held }
 
 // newRepo returns a repository with one commit, which has the given files.

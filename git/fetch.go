@@ -118,8 +118,8 @@ func (m *mirror) lookUpHeads(ctx context.Context, s *wire.Session) (rollout.Head
 	return heads, nil
 }
 
-// update downloads and stores the heads of a lookup. If a branch's last push has a higher number than `before`, the
-// pushed head stays.
+// update downloads and stores the heads of a lookup. A head that was pushed after the lookup began (number > before)
+// stays.
 func (r *Repo) update(ctx context.Context, s *wire.Session, found rollout.Heads, before int) (rollout.Heads, error) {
 	r.mu.Lock()
 	found = r.overtaken(found, before)

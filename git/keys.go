@@ -15,7 +15,7 @@ import (
 type KeyFiles struct {
 	Commits   string // accepted signers of commits on the users' branch
 	Keyring   string // OpenPGP keys for the same commits; a key in either file suffices
-	Promoters string // accepted signers of a promotion file's commit or merge
+	Promoters string // accepted signers of the commit or merge that added a promotion file
 	State     string // accepted signers of the state branch's newest commit
 	Fleet     string // accepted signers of other clusters' state branches; the principal is the cluster's name
 }
@@ -64,7 +64,7 @@ func (k *Keys) Read() error {
 	return err
 }
 
-// Version returns a text that changes with the accepted keys.
+// Version returns a text that changes when the accepted keys change.
 func (k *Keys) Version() string {
 	_, reads := k.accepted.Last()
 	return strconv.Itoa(reads)

@@ -103,8 +103,8 @@ func largeFilesAreNotKept(t *testing.T, filter string) {
 	readable(t, narrow(t, repo), want)
 }
 
-// TestManyLargeFilesAreNotKept checks that all large files together take at most eight times the limit for a file, and
-// that small files are still kept.
+// TestManyLargeFilesAreNotKept commits many files just below the limit for a file. Together, the kept files may take about eight times this
+// limit. Small files are still kept.
 func TestManyLargeFilesAreNotKept(t *testing.T) {
 	repo := gittest.New(t)
 	files := map[string]string{"z.yaml": "a: 1\n"}

@@ -25,7 +25,7 @@ func TestLog(t *testing.T) {
 		visited       int
 		whole         bool
 		fetches       int64
-		fetched       int64 // commits, each with a folder and a file
+		fetched       int64 // number of fetched commits; each has three objects: the commit, a folder and a file
 	}{
 		{"the newest", 1000, 1, 1, false, 1, 1},
 		{"some", 1000, 40, 40, false, 2, 100},

@@ -36,7 +36,7 @@ func (r *Repo) Merge(ctx context.Context, commit, onto string) (rollout.Merge, e
 	return m, err
 }
 
-// pick sets Clean if each change writes a file or deletes a path, and base and target are equal at this path.
+// pick sets Clean if all changes write files or delete paths, and target equals base at each changed path.
 func pick(base, s, target *Snapshot) (rollout.Merge, error) {
 	changes, err := Changes(base, s, "")
 	m := rollout.Merge{Edits: map[string][]byte{}, Clean: err == nil}
@@ -77,7 +77,7 @@ func (r *Repo) descends(ctx context.Context, commit, from string) (bool, error) 
 
 // Outside returns the commits in `of` that are neither the commit nor its ancestors. A commit's id hashes its parents'
 // ids, so a server cannot forge ancestors. A commit that the server's response lacks counts as outside. Errors:
-// ErrNotFound.
+// ErrNotFound, ErrAuth, ErrUnreachable.
 func (r *Repo) Outside(ctx context.Context, commit string, of []string) (outside []string, err error) {
 	id, st, err := r.having(ctx, commit)
 	if err != nil {

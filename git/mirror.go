@@ -25,7 +25,7 @@ type mirror struct {
 	policyRef string           // short name, or ""
 	branch    string           // short name; "" until the server sent its default
 	store     *store
-	live      int64 // size of the store after renew
+	live      int64 // size of the store after the last renew
 	downloads int
 	heads     rollout.Heads     // latest known; Main is "" before the first Fetch
 	arrived   int               // successful pushes
@@ -36,8 +36,8 @@ type mirror struct {
 	parents   map[plumbing.Hash][]plumbing.Hash // by commit; see noteParents
 }
 
-// recentBytes limits the recently read commits that renew keeps besides the heads. 64 MiB suffice for 1,000 commits
-// with 40 KB of trees each.
+// recentBytes limits the size of the recently read commits that renew keeps. 64 MiB suffice for 1,000 commits with 40
+// KB of trees each.
 const recentBytes = 64 << 20
 
 func (m *mirror) follow(cluster, branch, state, policy string) error {
@@ -158,7 +158,7 @@ type pushed struct {
 	id     string
 }
 
-// overtaken sets the heads of branches whose last push has a number greater than `before`. The caller holds mu.
+// overtaken updates `found` with the pushes whose numbers exceed `before`. The caller holds mu.
 func (m *mirror) overtaken(found rollout.Heads, before int) rollout.Heads {
 	for name, p := range m.pushed {
 		if p.number > before {
@@ -201,7 +201,7 @@ func (m *mirror) land(commands []wire.Command, made *store) {
 		id := ""
 		if !c.New.IsZero() {
 			id = c.New.String()
-			// If unchanged objects are missing, the next read fetches the commit.
+			// If the store lacks an unchanged object of the commit, the next read fetches the commit.
 			_ = m.store.verify(c.New)
 		}
 		m.pushed[c.Ref.Short()] = pushed{number: m.arrived, id: id}
@@ -224,8 +224,9 @@ func (m *mirror) filling() (st *store, done func()) {
 	}
 }
 
-// renew copies the objects of heads and recently read commits into a new store. It does nothing during a download, or
-// until the store has grown by a seventh plus 1 MiB. Snapshots keep the old store. The caller holds mu.
+// renew copies the objects of heads and recently read commits into a new store. It does nothing during a download.
+// Between two renewals, the store grows by a seventh plus 1 MiB. Existing snapshots keep the old store. The caller
+// holds mu.
 func (m *mirror) renew() {
 	_, size := m.store.usage()
 	if m.downloads > 0 || m.live > 0 && size < m.live+m.live/7+1<<20 {

@@ -178,7 +178,7 @@ func TestPushOvertakesFetch(t *testing.T) {
 	wantState(t, "after a push by another client", r, second)
 }
 
-// TestDownloadAndRenewal checks that a download that hangs loses no objects, although pushes grow the mirror enough for a renewal.
+// TestDownloadAndRenewal checks that a hanging download loses no objects when pushes cause a renewal of the mirror.
 func TestDownloadAndRenewal(t *testing.T) {
 	t.Parallel()
 	repo := gittest.New(t)

@@ -21,9 +21,9 @@ import (
 // repository, Push is not atomic. Push returns the new heads. It skips an update that changes no file, or whose commit
 // is already the branch's head.
 //
-// Errors: ErrConflict if a branch was not at Old; an atomic push has then written nothing. ErrRejected if a hook or
-// branch protection refuses the push. ErrUnreachable if the outcome is unknown until the next Fetch. A repeated Push
-// makes the same commits.
+// Errors: ErrConflict if a branch was not at Old. After ErrConflict, an atomic push has written nothing. ErrRejected if
+// a hook or branch protection refuses the push. ErrUnreachable if the outcome is unknown until the next Fetch. A
+// repeated Push makes the same commits.
 func (r *Repo) Push(ctx context.Context, updates []rollout.Update) (map[string]string, error) {
 	i := slices.IndexFunc(updates, func(u rollout.Update) bool { return holder(r, u.Branch) != r })
 	if i < 0 {
@@ -190,7 +190,7 @@ func (r *Repo) send(ctx context.Context, commands []wire.Command, made *store) e
 
 // resolve returns why a push failed, or nil if all refs are at New. It looks up the refs, because git's "failed to
 // update ref" can mean another push, a lock or a full disk. If two pushes in a row find a ref locked but still at Old,
-// the error is ErrRejected. The cause is a stale lock, or another branch's name that blocks the ref.
+// the error is ErrRejected. The cause is a stale lock, or a branch name that blocks the ref (a blocks a/b).
 func (r *Repo) resolve(ctx context.Context, commands []wire.Command, made *store, cause error) error {
 	err := wire.Classify(cause)
 	if errors.Is(err, ErrAuth) || ctx.Err() != nil {

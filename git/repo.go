@@ -27,8 +27,8 @@ type Options struct {
 	Policy      string           // another branch to fetch, or ""
 	Keys        *Keys            // accepted signing keys; nil requires no signatures
 	Identity    rollout.Identity // author and committer of pushed commits (default Self)
-	// Sign, if set, signs a commit object. Equal commits need equal signatures, so that a repeated push makes the same
-	// commit.
+	// Sign, if set, signs a commit object. It must return equal signatures for equal commits, so that a repeated push
+	// makes the same commit.
 	Sign     func(commit []byte) ([]byte, error)
 	Timeout  time.Duration // limit of each operation (default 2 minutes)
 	MaxBytes int64         // limit of each response (default 1 GiB)

@@ -110,7 +110,7 @@ func millis(d time.Duration) string { return fmt.Sprintf("%.1f", float64(d)/floa
 
 func mib(n int64) string { return fmt.Sprintf("%.1f MiB", float64(n)/(1<<20)) }
 
-// row adds a line with a task's costs, with gitrollout and with git, to the table, and reports them as metrics.
+// row adds a task's costs to the table, for gitrollout and for git. It also reports these costs as metrics.
 func (w *largeWorld) row(b *testing.B, what string, ours, plain *cost) {
 	ratio := float64(plain.median()) / float64(ours.median())
 	_, _ = fmt.Fprintf(w.columns, "%s\t%s\t%s\t1 : %.1f\n", what, ours, plain, ratio)
@@ -148,7 +148,8 @@ func (w *largeWorld) plain(c *cost, in cli, script string) {
 	c.received, c.sent = c.received+sentNow-sent, c.sent+receivedNow-received
 }
 
-// resident runs a script again, and returns the peak RSS of git. For a local path, it returns "–", because git then also starts the server.
+// resident runs a script again, and returns the peak RSS of git. For a local path, it returns "–", because the measured processes of git
+// would include the server.
 func (w *largeWorld) resident(in cli, script string) string {
 	if peak := in.resident(script); w.server != nil {
 		return "RSS " + mib(peak)

@@ -63,7 +63,7 @@ func record(app, version int) string {
 
 func stateOf(commits int) string { return fmt.Sprintf("gitrollout/state/after-%d", commits) }
 
-// byCLI returns the branch to which the git command commits. It starts at the same commit as the branch stateOf(commits).
+// byCLI returns the branch to which the git command commits. The branch starts at the same commit as the branch stateOf(commits).
 func byCLI(commits int) string { return fmt.Sprintf("cli/state/after-%d", commits) }
 
 // importer builds the input of git fast-import.

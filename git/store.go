@@ -53,8 +53,8 @@ func (s *store) Omit(id plumbing.Hash) {
 	}
 }
 
-// forgive clears lost, unless the argument is true. While lost is set, each missing file counts as too large. After a
-// request with haves, lost must be cleared, because the server also omits files that the client has.
+// forgive(false) clears lost. While lost is set, each missing file counts as too large. After a request with haves,
+// lost must be cleared, because the server also omits files that the client has.
 func (s *store) forgive(is bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -143,8 +143,8 @@ func (s *store) typed(kind plumbing.ObjectType, id plumbing.Hash) (*stored, erro
 	return o, nil
 }
 
-// tree returns shared entries, sorted by the bytes of names. Git's order differs: a directory's name sorts as if it
-// ended with a slash.
+// tree returns entries in the byte order of their names. Callers must not change the entries. Git sorts a directory's
+// name as if the name ended with a slash.
 func (s *store) tree(id plumbing.Hash) ([]object.TreeEntry, error) {
 	o, err := s.typed(plumbing.TreeObject, id)
 	if err != nil {
@@ -157,7 +157,7 @@ func (s *store) tree(id plumbing.Hash) ([]object.TreeEntry, error) {
 	if err := t.Decode(o); err != nil {
 		return nil, fmt.Errorf("tree %s: %w", id, err)
 	}
-	entries := slices.Clone(t.Entries) // without spare capacity, and without the rest of the tree
+	entries := slices.Clone(t.Entries) // drops spare capacity
 	slices.SortFunc(entries, func(a, b object.TreeEntry) int { return strings.Compare(a.Name, b.Name) })
 	o.entries.Store(&entries)
 	return entries, nil

@@ -66,8 +66,8 @@ func readAll(t *testing.T, s *git.Snapshot) model {
 	return m
 }
 
-// randomEdits returns edits whose paths often collide, because they consist of six names. Some names sort differently in Git if they are
-// directories.
+// randomEdits returns edits whose paths often collide, because all paths are built from six names. Git sorts some of these names
+// differently for a directory.
 func randomEdits(r *rand.Rand) map[string][]byte {
 	names := []string{"a", "a.b", "a-", "b", "c0", "ü"}
 	edits := map[string][]byte{}

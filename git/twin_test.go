@@ -30,8 +30,8 @@ func beside(repo *gittest.Repo, url string) (bare, at string) {
 	return bare, url + "-state.git"
 }
 
-// TestStateRepo checks a state branch in another repository on the same server, over HTTP and on disk. Fetch, Push, commits to the branch,
-// its history and Compact use that repository. Proposals use the users' repository. A change of stateRepo takes effect.
+// TestStateRepo checks a state branch in another repository on the same server, over HTTP and on disk. Fetch, Push, CommitToBranch, Log and
+// Compact find the state branch there. Proposals use the users' repository. A change of stateRepo takes effect.
 func TestStateRepo(t *testing.T) {
 	for _, transport := range []string{"http", "http-v0", "path"} {
 		t.Run(transport, func(t *testing.T) {

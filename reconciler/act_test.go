@@ -209,7 +209,7 @@ func TestABrokenAppKeepsWhatItNames(t *testing.T) {
 				return
 			}
 			compare.Contains(t, w.state().Kept,
-				"ConfigMap default/shop is not deleted", "app broken may have this object", "correct apps/broken")
+				"ConfigMap default/shop is not deleted", "app broken cannot be rendered, and may have this object", "correct apps/broken")
 			commits := len(w.git.messages)
 			w.recordsNothing(func() {
 				for range 3 {
@@ -647,7 +647,7 @@ func TestRenamedWhileEmpty(t *testing.T) {
 	edits, back := w.filesOfAStore()
 	edits["apps/store/kustomization.yaml"] = "resources: []\n"
 	w.follow("shop is a store, and empty", edits)
-	want := "gitrollout remove shop --cluster prod; do not remove it if its new name is store, where no object can be read yet: "
+	want := "gitrollout remove shop --cluster prod; do not remove it if its new name is store: "
 	compare.Contains(t, fmt.Sprintf("%+v", w.state().Held), want)
 	w.recordsNothing(w.settle)
 	compare.CheckNamed(t, "pods of v1", 4, w.pods("v1"))

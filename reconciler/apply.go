@@ -18,8 +18,8 @@ type applier struct {
 	current func() *gitView
 }
 
-// apply applies a state that names a commit. For a removed app, it does nothing unless a rollback runs or just ended.
-// It then omits other apps' objects. If the apply of a rollback fails, applyEach applies rollbackObjects.
+// apply applies a state that names a commit. It applies a removed app only during or right after a rollback, and
+// without other apps' objects. If the apply of a rollback fails, applyEach applies rollbackObjects one by one.
 func (k *applier) apply(
 	ctx context.Context, t transition, m *appCache, state rollout.State, now time.Time,
 ) (err error) {
@@ -69,7 +69,7 @@ func rollbackObjects(objects, routes []rollout.Object) []rollout.Object {
 	})
 }
 
-// applyEach applies objects in their order, because requests must move before pods. It continues after a refused
+// applyEach applies objects in their order, because traffic must move before pods change. It continues after a refused
 // object.
 func applyEach(ctx context.Context, by Applier, app string, objects []rollout.Object, failed error) error {
 	for _, o := range objects {
@@ -93,7 +93,7 @@ func (k *applier) desired(
 ) (objects []rollout.Object, rendered *rollout.Render, err error) {
 	t.input.State, t.input.Now = state, now
 	if rendered, err = k.renders.render(ctx, t.app.App, state.Source); err != nil {
-		return nil, nil, fmt.Errorf("commit %s that the app is at: %w", rollout.ShortID(state.Source), err)
+		return nil, nil, fmt.Errorf("the app's commit %s: %w", rollout.ShortID(state.Source), err)
 	}
 	k.gatherer(k.renders).Look(&t.input)
 	objects, err = k.gatherer(k.renders).Desired(ctx, t.input, m.routing.since(state, rendered, now))

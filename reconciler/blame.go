@@ -78,7 +78,7 @@ func (s *transition) follows() bool {
 }
 
 // withAuthor returns the promotion file with its author. For a file older than this process, it requests the history.
-// Meanwhile, it returns an error, which permits only a rollback.
+// Until the history is read, it returns an error, which permits only a rollback.
 func (b *blame) withAuthor(a *appView, in strategies.Input) (*rollout.Promotion, error) {
 	s, file, head := in.State, in.Promotion, in.Head.Render
 	awaited := head != nil && head.Release() == file.Release && (s.Stable == nil || s.Stable.Hash != file.Release)
@@ -94,7 +94,7 @@ func (b *blame) withAuthor(a *appView, in strategies.Input) (*rollout.Promotion,
 	}
 	b.unblamed[a.Name] = s.Source
 	b.wanted()
-	return file, fmt.Errorf("who wrote %s %w", a.promotion.Path, source.ErrNotReady)
+	return file, fmt.Errorf("the author of %s %w", a.promotion.Path, source.ErrNotReady)
 }
 
 func changed(line []Snapshot, paths ...string) rollout.Commit {
@@ -128,9 +128,9 @@ func (s ofUnknown) Commit() rollout.Commit {
 	return c
 }
 
-// readHistory reads the requested histories. If the requested commit is too far back, only newer commits are searched,
-// and the author of an older render or promotion file is unknown. After an error without commits, a later pass requests
-// again.
+// readHistory reads the requested histories. If the requested commit is too old to read, only newer commits are
+// searched, and the author of an older render or promotion file is unknown. If no commit is readable, a later pass
+// requests the history.
 func (l *poller) readHistory(ctx context.Context, v *gitView) (any bool, failed error) {
 	requests := l.blame.take()
 	for _, app := range sortedKeys(requests) {

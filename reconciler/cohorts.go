@@ -63,7 +63,7 @@ func (c *cohorts) entry(
 	defer c.choose(a.Name)
 	if err != nil {
 		c.waiting[a.Name] = nil
-		return &cohort.Entry{Waits: "the commits of other apps"}, fmt.Errorf("the apps that share a change: %w", err)
+		return &cohort.Entry{Waits: "the commits of other apps"}, fmt.Errorf("find apps that share a change: %w", err)
 	}
 	if c.waiting[a.Name] = e; e == nil || e.Open {
 		delete(c.waiting, a.Name)

@@ -127,7 +127,7 @@ func (r *committer) push(ctx context.Context, all []transition, now time.Time) (
 	if err != nil {
 		return nil, err
 	}
-	// If pushes are not atomic, a proposal without its transition does no harm, so the state branch is last.
+	// The state branch is last: if only a part is pushed, a proposal without its transition does no harm.
 	var updates []rollout.Update
 	removed, awaiting := map[string][]rollout.Proposal{}, r.states.awaiting(v, all)
 	for _, s := range all {
@@ -163,8 +163,8 @@ func (r *committer) push(ctx context.Context, all []transition, now time.Time) (
 }
 
 func (r *committer) send(ctx context.Context, updates []rollout.Update) (map[string]string, error) {
-	if r.Only != nil { // no release advances without a record
-		return nil, fmt.Errorf("%w: a process that only rolls back records nothing", rollout.ErrUnreachable)
+	if r.Only != nil { // so that no release advances
+		return nil, fmt.Errorf("%w: this process only rolls back, and writes no records", rollout.ErrUnreachable)
 	}
 	ctx, end := r.begin(ctx, report.PartPush, "")
 	commits, err := r.Repository.Push(ctx, updates)

@@ -33,7 +33,7 @@ func (c *errorLog) isNew(subject, problem string) bool {
 	return was != problem
 }
 
-// before stores now as the text about a subject. It returns the former text or, if there is none, now.
+// before stores a new text about a subject. It returns the former text or, if there is none, the new text.
 func (c *errorLog) before(what, now string, isOver bool) string {
 	was, said := c.said.Swap(what, now)
 	if isOver {

@@ -10,7 +10,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// fetcher holds the missing commits and the render jobs that need them, for one fetch.
+// fetcher collects missing commits, so that one fetch brings all, and the render jobs for each commit.
 type fetcher struct {
 	*Options
 	queue  *renderQueue

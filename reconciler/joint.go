@@ -43,8 +43,8 @@ func (r joint) renew(ctx context.Context, now time.Time) {
 	}
 }
 
-// push pushes a joint branch and deletes apps' own proposal branches. It does nothing while an app's entry is unknown,
-// for example after a start.
+// push pushes a joint branch and deletes apps' own proposal branches. It does nothing while r.entries lacks an app, for
+// example after a start.
 func (r joint) push(ctx context.Context, v *gitView, branch string, apps []string) error {
 	r.mu.Lock()
 	entries, edits, own := maps.Clone(r.entries), map[string][]byte{}, []rollout.Update(nil)

@@ -50,7 +50,7 @@ func (r *Reconciler) RunOnce(ctx context.Context, clock func() time.Time, fetch 
 	return errors.Join(errs...)
 }
 
-// Pump is a concurrent loop. PumpIn fetches Git, PumpApps reconciles due apps, and PumpOut records transitions.
+// Pump names one of the concurrent loops pumpIn, pumpApps and pumpOut.
 type Pump string
 
 const (

@@ -100,7 +100,7 @@ func (h *outbox) isRecorded(app string) bool {
 
 func (h *outbox) notify() { offer(h.news, struct{}{}) }
 
-// waits reports whether there is something to push, whether this includes a rollback, and when the push may begin.
+// waits reports whether a push is due, whether the push includes a rollback, and its earliest time.
 func (h *outbox) waits(now time.Time) (waits, urgent bool, notYet time.Time) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -17,7 +17,7 @@ import (
 	"gitrollout.dev/gitrollout/strategies"
 )
 
-// appCache holds values that a restart rebuilds. Only the app's passes write them, one at a time.
+// appCache holds values that a new process computes again. Only the app's passes write them, one at a time.
 type appCache struct {
 	runs    []rollout.AnalysisRun // recorded runs with later measurements
 	health  strategies.Health
@@ -67,8 +67,9 @@ func (r *Reconciler) pass(ctx context.Context, name string, now time.Time) (s *p
 	return s
 }
 
-// setVersion sets the record's version. If the configuration returns to the alpha version, it writes even an unchanged
-// record again, for an older program. It never writes a state that still awaits an answer of the cluster.
+// setVersion sets the record's version. If the configuration returns to the alpha version, setVersion also rewrites an
+// unchanged record, so that an older program can read it. It drops the decision's state, which may still await an
+// answer of the cluster.
 func (s *pass) setVersion(version, ofCluster string) {
 	isNewer := s.before.APIVersion == rollout.APIVersion || ofCluster == rollout.APIVersion && s.before.App != ""
 	if isNewer && version == rollout.AlphaVersion && !s.changed && !s.decision.Rollback && !s.decision.Stale {
@@ -78,7 +79,7 @@ func (s *pass) setVersion(version, ofCluster string) {
 	s.decision.State.APIVersion = cmp.Or(version, s.decision.State.APIVersion)
 }
 
-// A pass patches at most maxRoles pods. Their changes start another pass.
+// A pass patches at most maxRoles pods. The changes of these pods start another pass.
 const maxRoles, maxRefusals, rolesWithin = 100, 5, 2 * time.Second
 
 // setRoles sets pods' labels and annotations by role, in passes without a new transition. Errors stop no transition.
@@ -159,7 +160,7 @@ func (r *Reconciler) decide(ctx context.Context, s *pass, now time.Time) {
 	next := &s.decision.State
 	if held := s.before.Held; s.refused && held != nil && next.Held != nil && held.Reason == next.Held.Reason &&
 		held.Commit == next.Held.Commit && rollout.SameText(held.Message, next.Held.Message) {
-		next.Held = held // the server's message changes with each try
+		next.Held = held // the server words one refusal differently each time
 	}
 	if s.decision.Stale {
 		s.changed = !next.Equal(&s.before)
@@ -247,7 +248,7 @@ func (r *Reconciler) gather(ctx context.Context, s *pass, now time.Time) (unknow
 		state = s.renamedFrom.state
 	}
 	if a.unread {
-		return nil, fmt.Errorf("commit %s that the app is at %w", rollout.ShortID(state.Source), source.ErrNotReady)
+		return nil, fmt.Errorf("the app's commit %s %w", rollout.ShortID(state.Source), source.ErrNotReady)
 	}
 	app, unknown := r.prepare(s.view, a, state, now)
 	if s.input, err = r.gatherer(r.renders).Gather(ctx, app, now); err != nil {
@@ -386,7 +387,7 @@ func (k *applier) accepted(ctx context.Context, s *pass, commit string) (map[str
 	return known, nil
 }
 
-// measure starts due measurements of recorded analyses. Unrecorded analyses wait, because their start may change.
+// measure starts due measurements of recorded analyses. Unrecorded analyses wait, because their start time may change.
 func (r *Reconciler) measure(s transition, record rollout.State) {
 	if r.Analyzer == nil || s.decision.Stale {
 		return

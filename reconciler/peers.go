@@ -178,8 +178,8 @@ func (p *peers) refresh(ctx context.Context) (err error) {
 	return err
 }
 
-// known drops the records of peers that no app asks about. It copies the other peers, with the branches in their
-// configurations.
+// known drops the records of peers that no app asks about. It returns copies of the other peers, with the repository
+// and branch from each cluster's configuration.
 func (p *peers) known() map[string]peer {
 	v := p.current()
 	p.mu.Lock()
@@ -195,7 +195,7 @@ func (p *peers) known() map[string]peer {
 			k.tree, k.states, k.owner, k.err = nil, nil, rollout.Cluster{}, unread(cluster)
 			continue
 		}
-		if k.states == nil { // an app asked through an earlier result of States
+		if k.states == nil { // an app called an earlier result of States
 			k.states = map[string]peerState{}
 		}
 		next := *k
@@ -243,7 +243,7 @@ func (p *peers) take(cluster string, k *peer, head string, failed error) error {
 	case owner.UID == k.owner.UID && owner.Writer.Epoch < k.owner.Writer.Epoch:
 		return k.rewritten(fmt.Sprintf("the writer's epoch was %d and is %d", k.owner.Writer.Epoch, owner.Writer.Epoch))
 	case owner.UID != k.owner.UID:
-		clear(k.states) // another cluster counts its serials from the start
+		clear(k.states) // a recreated cluster counts its serials from the start
 		fallthrough
 	default:
 		k.head, k.tree, k.owner = head, tree, *owner
@@ -255,7 +255,7 @@ func (p *peers) wake(cluster string, was peer, k *peer) {
 	isSame := (was.err == nil) == (k.err == nil) && (k.err == nil || rollout.SameText(was.err.Error(), k.err.Error()))
 	switch {
 	case isSame && k.err != nil:
-		k.err = was.err // the server's message changes with each try
+		k.err = was.err // the server words the same problem differently each time
 		return
 	case isSame && was.head == k.head:
 		return
@@ -291,7 +291,7 @@ func (r *Reconciler) pumpPeers(ctx context.Context) {
 			return
 		case <-r.peers.wanted:
 		}
-		select { // one request then looks up all branches that an app needs
+		select { // wait, so that one request looks up all branches
 		case <-ctx.Done():
 			return
 		case <-time.After(gathering):

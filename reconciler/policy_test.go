@@ -96,7 +96,7 @@ func TestPolicyThatComesLater(t *testing.T) {
 		w, r := pausedUnder(t, nil)
 		r.set(t, ", rollouts: {maxFirstWeight: 25}")
 		w.settle()
-		mustBeHeld(t, w, "project web, rule rollouts.maxFirstWeight: a release first gives 50% of users the new version, more than 25%")
+		mustBeHeld(t, w, "project web, rule rollouts.maxFirstWeight: a release first gives the new version to 50% of users, more than 25%")
 		compare.CheckNamed(t, "pods of v1 and v2", [2]int{2, 2}, [2]int{w.pods("v1"), w.pods("v2")})
 		return w
 	}
@@ -219,7 +219,7 @@ func TestForbiddenPromotion(t *testing.T) {
 			w.follow("promote", decision(w, through))
 			w.want(rollout.Paused, 2)
 			compare.CheckNamed(t, "held", "<nil>", fmt.Sprint(w.state().Held))
-			const why = "project web, rule rollouts.forbid: promoteFull does not count; promote step by step, with through: and " +
+			const why = "project web, rule rollouts.forbid: promoteFull does not count; promote step by step: set through to " +
 				"a step before the next timed pause, analysis or experiment"
 			compare.CheckNamed(t, "said, and recorded", [2]string{why, why}, [2]string{said, w.state().Ignored})
 			told := slices.DeleteFunc(slices.Clone(w.git.messages), func(m string) bool { return !strings.Contains(m, "ignores") })
@@ -302,7 +302,7 @@ func TestVersionOfAnAuthor(t *testing.T) {
 	past := &pastOf{mirror: w.git}
 	w.git.author = bot
 	w.follow("v2", shopAt("v2"))
-	const why = "project web, rule rollouts.byAuthor[0].minDuration: a release pauses for only 0s before all users have the new version, " +
+	const why = "project web, rule rollouts.byAuthor[0].minDuration: before all users have the new version, a release pauses for only 0s, " +
 		"less than 30m0s, and the author is " + bot
 	mustBeHeld(t, w, why)
 	w.git.author = "Ann"

@@ -16,7 +16,8 @@ import (
 	"gitrollout.dev/gitrollout/strategies"
 )
 
-// poller fetches Git and publishes an immutable view. Any goroutine may call current, and only one uses the rest.
+// poller fetches Git and publishes an immutable view. Any goroutine may call current. Only one goroutine calls the
+// other methods.
 type poller struct {
 	*Options
 	preparer
@@ -32,14 +33,14 @@ type poller struct {
 	judged      string // last judged head, and why it is refused
 }
 
-// gitView is the immutable users' branch after a fetch, without apps' states.
+// gitView is an immutable view of the users' branch after a fetch.
 type gitView struct {
 	branch  *source.Branch
 	refused *rollout.Refusal
 	keys    string
 	record  string // state branch's head when apps was made
 	apps    map[string]*appView
-	gone    []string // recorded, but not in Git; sorted
+	gone    []string // recorded apps outside the users' branch; sorted
 	behind  error    // why the view is outdated and no app advances
 	failed  bool
 	line    []Snapshot // commits since the last view; nil if unknown
@@ -48,7 +49,7 @@ type gitView struct {
 func (v *gitView) main() string { return v.branch.Tree.Commit().ID }
 
 // isStill reports whether Git and the record are unchanged. Without a configuration, it returns false, because apps
-// also depend on fetched commits.
+// then depend on recorded commits, which may arrive later.
 func (v *gitView) isStill(next *gitView) bool {
 	return v != nil && v.branch == next.branch && v.record == next.record && v.keys == next.keys &&
 		v.branch.Config != nil && v.behind == nil && next.behind == nil && v.refused == nil && next.refused == nil
@@ -77,7 +78,7 @@ type appView struct {
 	removed   *rollout.InvalidError // why Git no longer lists the app, or nil
 	removedBy rollout.Commit        // zero if unknown
 	unread    bool                  // folder and permissions are not known yet
-	prunes    bool                  // its objects are to be deleted, if removed
+	prunes    bool                  // if the app is removed, its objects are deleted
 	refused   *rollout.InvalidError // the newest commit is refused, and would change the app
 	head      *strategies.Head      // if set, replaces the branch's head
 }
@@ -158,7 +159,7 @@ func (l *poller) tellProblem(err error, away time.Time) {
 
 func (l *poller) viewOf(ctx context.Context, was *gitView, heads rollout.Heads) (*gitView, error) {
 	next := &gitView{refused: heads.Refused, keys: heads.Keys}
-	// If followed is true, the last view trusted no commit, and read this head only for its configuration.
+	// followed means that this head is the first trusted head. The last view read only the configuration from its head.
 	followed := was != nil && was.refused != nil && was.refused.Blind && (heads.Refused == nil || !heads.Refused.Blind)
 	changed, unknown := l.readPolicy(heads)
 	if was != nil && was.main() == heads.Main && !followed && !changed && !was.failed {
@@ -351,11 +352,11 @@ func (l *poller) bring(ctx context.Context) (any bool, err error) {
 	}
 	l.fetcher.brought(wanted, gone, foreign, err)
 	l.renders.queue.hasten(l.leaving(v, wanted))
-	l.renders.read(func() { l.renders.made++ }) // so that the woken app asks again
+	l.renders.read(func() { l.renders.made++ }) // so that cohorts.refresh reads the new commits
 	l.cohorts.wake()
 	if err != nil {
 		l.unreachable = true // apps become due when Git answers
-		return true, fmt.Errorf("fetch %d commits that records of apps name: %w", len(wanted), err)
+		return true, fmt.Errorf("fetch %d commits named in the apps' records: %w", len(wanted), err)
 	}
 	l.locate(v)
 	return true, failed

@@ -40,7 +40,7 @@ func (p preparer) prepare(v *gitView, a *appView, s rollout.State, now time.Time
 			t.Conflict, ready = p.conflict(v, a.Name, head.Render)
 		}
 		if t.Unknown = err; !ready {
-			t.Unknown = fmt.Errorf("the apps at commit %s %w", rollout.ShortID(v.main()), source.ErrNotReady)
+			t.Unknown = fmt.Errorf("another app at commit %s %w", rollout.ShortID(v.main()), source.ErrNotReady)
 		}
 	}
 	promotion, err := a.promotion, error(nil)

@@ -61,7 +61,8 @@ func (k *applier) prune(ctx context.Context, t transition, desired []rollout.Obj
 	return k.leave(t, d)
 }
 
-// leave frees a pruned app's name. It drops the record if each remaining object holds data or belongs to another app.
+// leave reports whether a pruned app's record can be dropped: each remaining object holds data or belongs to another
+// app.
 func (k *applier) leave(t transition, d strategies.Decision) (left strategies.Decision, leaves bool, err error) {
 	// isOfAnother reads all records, so only passes of pruned apps may call it.
 	leaves = t.app.removed != nil && t.app.prunes && !slices.ContainsFunc(d.State.Inventory, func(ref rollout.Ref) bool {
@@ -155,7 +156,7 @@ func (k *applier) MayHave(app, kind string) *rollout.InvalidError {
 }
 
 // isElsewhere reports whether another app has an object. While another app is not rendered yet, the result is true. If
-// an app cannot be rendered, its record and files decide, and "why" says how to correct the app.
+// that app cannot be rendered, its record and files decide, and "why" says how to correct that app.
 func (k *applier) isElsewhere(app string, ref rollout.Ref, v *gitView) (is bool, why string) {
 	for _, name := range sortedKeys(v.apps) {
 		other := v.apps[name]
@@ -169,8 +170,8 @@ func (k *applier) isElsewhere(app string, ref rollout.Ref, v *gitView) (is bool,
 			return true, ""
 		case why != "" || head.Render != nil:
 		case wanted != nil || names(v.branch.Tree, ownFolder(v, other.Path), ref.Name):
-			why = fmt.Sprintf("%s %s/%s is not deleted: app %s may have this object, which is unknown while that app cannot be "+
-				"rendered; correct %s, or remove it from Git", ref.Kind, ref.Namespace, ref.Name, name, other.Path)
+			why = fmt.Sprintf("%s %s/%s is not deleted: app %s cannot be rendered, and may have this object; "+
+				"correct %s, or remove it from Git", ref.Kind, ref.Namespace, ref.Name, name, other.Path)
 		}
 	}
 	return why != "", why

@@ -185,7 +185,7 @@ func (r *Reconciler) reconcile(ctx context.Context, app string, clock func() tim
 	return true, t.err
 }
 
-// isOurs reports whether the app is known, because a cluster object may name any app.
+// isOurs reports whether the app is known. A cluster object's label may name an unknown app.
 func (r *Reconciler) isOurs(app string) bool {
 	v := r.in.current()
 	if v == nil || !r.mayHandle(app) {
@@ -249,12 +249,12 @@ func backoff(failing time.Duration) time.Duration {
 // Unreadable returns the errors of unreadable records. gitrollout leaves their apps unchanged.
 func (r *Reconciler) Unreadable() error { return errors.Join(r.states.unreadable()...) }
 
-// Touch makes an app due soon, after changes of its objects.
+// Touch makes an app due soon.
 func (r *Reconciler) Touch(app string) { r.queue.after(app, debounce) }
 
 func (r *Reconciler) touch(app string) { r.queue.after(app, 0) }
 
-// Poll makes Run fetch soon, at most once a second. Poll does not block.
+// Poll makes Run fetch soon. Poll does not block.
 func (r *Reconciler) Poll() { offer(r.asked, false) }
 
 func (r *Reconciler) want() { offer(r.wanted, struct{}{}) }
@@ -266,7 +266,7 @@ func offer[T any](to chan T, v T) {
 	}
 }
 
-// NextDue returns when the next app or removal of a branch is due, for callers of RunOnce. Zero means never.
+// NextDue returns when the next app or branch removal is due, for callers of RunOnce. Zero means never.
 func (r *Reconciler) NextDue() time.Time { return rollout.Soonest(r.out.nextTidy(), r.queue.next()) }
 
 func (r *Reconciler) cacheOf(app string) *appCache {

@@ -31,7 +31,7 @@ type renderCache struct {
 	heads  map[string]*headRender
 	at     map[string][]built       // by app, most recently used first
 	named  map[rollout.Ref][]string // apps whose heads have the object
-	failed map[string]bool          // apps with a failed render, or a render without a key, until retry
+	failed map[string]bool          // apps with a render that failed or lacks a key; see retry
 	index  cohort.Index             // files of the newest renders that succeeded
 	made   int                      // number of renders, heads, forgotten apps and fetches of commits
 	wake   func()                   // after each render
@@ -89,7 +89,7 @@ func (c *renderCache) look(tree Snapshot, line []Snapshot, apps []*rollout.App) 
 	for _, app := range apps {
 		h, policy := c.heads[app.Name], c.reader.Policy.Load()
 		switch {
-		case h.isOf(tree, *app, policy) && h.of == h.want: // else a queued render would replace the head
+		case h.isOf(tree, *app, policy) && h.of == h.want: // if h.want differs, a queued render would replace the head
 		case h != nil && h.of == h.want && !h.missed && *h.app == *app && h.policy == policy && h.head.Render != nil &&
 			c.reader.IsSameHead(tree, h.head.Render):
 			h.want = tree.Commit().ID
@@ -100,7 +100,7 @@ func (c *renderCache) look(tree Snapshot, line []Snapshot, apps []*rollout.App) 
 	}
 }
 
-// prepare queues renders at recorded commits, for one fetch.
+// prepare queues renders at recorded commits, so that one fetch brings all missing commits.
 func (c *renderCache) prepare(record *stateStore, v *gitView, apps []string) {
 	for _, name := range apps {
 		a := v.apps[name]
@@ -186,8 +186,8 @@ func (c *renderCache) all() (out []*rollout.Render) {
 // mostLooks limits the fetches between two tries.
 const mostLooks = 32
 
-// retry queues heads that could not be decrypted, because keys may have arrived. After a failure outside of the
-// repository, or for older commits without a key, it queues them again after 1, 2, 4 … fetches.
+// retry queues heads that could not be decrypted, because keys may have arrived. It repeats renders that failed outside
+// of the repository, and older commits without a key, after 1, 2, 4 … fetches.
 func (c *renderCache) retry(v *gitView) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

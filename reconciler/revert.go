@@ -12,7 +12,7 @@ import (
 )
 
 // revert restores the app's files from the stable commit. It returns nil if the app's folder has moved or the head is
-// not the rejected release. A doubtful revert needs a review.
+// not the rejected release.
 func (r *committer) revert(
 	ctx context.Context, v *gitView, s transition,
 ) (c *propose.Change, doubtful bool, err error) {

@@ -7,7 +7,7 @@ import (
 	"gitrollout.dev/gitrollout/strategies"
 )
 
-// routing stores the applied routing, and since when proxies may have loaded it.
+// routing stores the applied routing and its age.
 type routing struct {
 	held  string    // last applied routing
 	key   string    // routing that is applied since began
@@ -29,7 +29,7 @@ func (r *routing) since(s rollout.State, source *rollout.Render, now time.Time) 
 	return now
 }
 
-// looked stores the time of the first pass after an apply, because proxies load the routing later.
+// looked stores when the first pass after an apply begins: proxies load a routing later.
 func (r *routing) looked(now time.Time) {
 	if r.key != r.held {
 		r.key, r.began = r.held, now

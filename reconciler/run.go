@@ -111,18 +111,18 @@ func (r *Reconciler) pumpIn(ctx context.Context, interval time.Duration) error {
 		case <-ctx.Done():
 			return nil
 		case <-r.wanted:
-			err := r.watchdog.during(ctx, "commits that apps are at", func(ctx context.Context) error {
+			err := r.watchdog.during(ctx, "commits of apps", func(ctx context.Context) error {
 				_, err := r.in.bring(ctx)
 				return err
 			})
 			if err != nil && ctx.Err() == nil {
 				failing, r.in.unreachable = cmp.Or(failing, time.Now()), true
-				r.errorLog.about("commits that apps are at", err)
+				r.errorLog.about("commits of apps", err)
 				// Passes request the missing commits again after the next fetch, even if bring panicked.
 				at(rollout.Soonest(due, time.Now().Add(r.Spread(backoff(time.Since(failing))))))
 			} else {
 				failing = time.Time{}
-				r.errorLog.about("commits that apps are at", nil)
+				r.errorLog.about("commits of apps", nil)
 			}
 		case now := <-r.asked:
 			when := rollout.Later(time.Now(), looked.Add(pollSpacing))

@@ -31,7 +31,7 @@ type stages struct {
 	mu      sync.Mutex
 	known   map[inputsAt]fleet.Inputs
 	readers map[string]*source.Reader // by cluster
-	commits []Snapshot                // up to a head, oldest first
+	commits []Snapshot                // the newest commits of the branch, oldest first
 	far     map[string]bool           // commits that are older than commits[0]
 }
 
@@ -126,10 +126,10 @@ func (x *stages) line(v *gitView, app, from string) ([]Snapshot, error) {
 		return nil, nil
 	}
 	x.blame.want(app, from)
-	return nil, fmt.Errorf("the commits since %s %w", rollout.ShortID(from), source.ErrNotReady)
+	return nil, fmt.Errorf("the history since %s %w", rollout.ShortID(from), source.ErrNotReady)
 }
 
-// setLine stores the commits since "from". An error means that "from" is older than these commits.
+// setLine stores the commits since "from". After an error, "from" counts as too old.
 func (x *stages) setLine(v *gitView, from string, line []Snapshot, err error) {
 	x.mu.Lock()
 	defer x.mu.Unlock()

@@ -22,10 +22,10 @@ type stateStore struct {
 	isKnown   bool
 	head      string
 	pushes    int               // number of starts and ends of pushes
-	isPushing bool              // a fetch during a push may be outdated
+	isPushing bool              // if set, a fetch may be outdated
 	proposals map[string]string // by branch
 	apps      map[string]appState
-	failed    map[string]bool // apps with an err; polls need not search all apps
+	failed    map[string]bool // apps with an err
 	writer    rollout.Writer  // from cluster.yaml
 	version   string          // from cluster.yaml
 	epoch     int             // of this process; 0 before its first commit
@@ -92,8 +92,8 @@ func (r *stateStore) setProposals(updates []rollout.Update, commits map[string]s
 	r.proposals = next
 }
 
-// read stores the proposals and the changed state files of a fetch, and returns the changed apps. "pushes" is the count
-// before the fetch. If the count changed or a push is running, read ignores the outdated fetch.
+// read stores the proposals and the changed state files of a fetch, and returns the changed apps. "pushes" is r.pushes
+// before the fetch. If r.pushes changed or a push is running, read ignores the outdated fetch.
 func (r *stateStore) read(heads rollout.Heads, pushes int, states *source.States) (touched []string, err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -141,8 +141,8 @@ func (r *stateStore) ownersOf(proposals, before map[string]string) (apps []strin
 	return apps
 }
 
-// awaiting returns the apps that await an approval, by joint branch. A transition in "all" counts instead of its app's
-// record.
+// awaiting returns the apps that await an approval, by joint branch. For an app in "all", the transition's state
+// counts, not the record.
 func (r *stateStore) awaiting(v *gitView, all []transition) map[string][]string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -192,8 +192,8 @@ func (r *stateStore) check(c *rollout.Cluster) error {
 	return r.noteWriter(c.Writer)
 }
 
-// noteWriter checks whether another process has taken over the state branch. Two writers are safe, because each push
-// names the head that it expects.
+// noteWriter checks whether another process has taken over the state branch. Two writers are safe, because a push fails
+// if its expected head is outdated.
 func (r *stateStore) noteWriter(w rollout.Writer) error {
 	taken := r.epoch > 0 && w.Epoch > r.epoch && w.ID != r.Writer
 	r.writer = w
@@ -201,7 +201,7 @@ func (r *stateStore) noteWriter(w rollout.Writer) error {
 	case !taken:
 		return nil
 	case r.Exclusive:
-		return fmt.Errorf("%w: %s writes to the state branch since epoch %d; this process is %s with epoch %d",
+		return fmt.Errorf("%w: %s has written to the state branch since epoch %d; this process is %s with epoch %d",
 			ErrDeposed, w.ID, w.Epoch, r.Writer, r.epoch)
 	default:
 		r.Log.Warn("another gitrollout process also writes to the state branch: run one process, "+
@@ -211,7 +211,7 @@ func (r *stateStore) noteWriter(w rollout.Writer) error {
 	}
 }
 
-// nextWriter returns this process as writer. If another process wrote the last epoch, the epoch is new.
+// nextWriter returns this process as writer. If the last writer was another process, the epoch increases.
 func (r *stateStore) nextWriter() rollout.Writer {
 	switch {
 	case r.epoch > 0:

@@ -15,7 +15,7 @@ type transition struct {
 	applied     *strategies.Decision // applied rollback, or nil
 	changed     bool
 	leaves      bool    // no object is left, so remove the record
-	renamedFrom *rename // whose record the app continues, or nil
+	renamedFrom *rename // the former name whose record the app continues, or nil
 	refused     bool    // the cluster refused an object; later passes ask again
 	err         error
 }

@@ -64,8 +64,8 @@ func (l *poller) holdUnverified(ctx context.Context, was, next *gitView, refused
 	return err
 }
 
-// foreign returns the recorded commits that are not ancestors of the view's commit. If a head was trusted since the
-// process started, foreign returns none. After an error, it returns all.
+// foreign returns the recorded commits that are not ancestors of the view's commit. If this process has trusted a head,
+// foreign returns none. With an error, it returns all.
 func (l *poller) foreign(ctx context.Context, v *gitView) (outside []string, err error) {
 	if !v.refused.Blind {
 		return nil, nil
@@ -82,7 +82,8 @@ func (l *poller) foreign(ctx context.Context, v *gitView) (outside []string, err
 	return outside, nil
 }
 
-// judge decides whether an app continues while the newest head is refused. tree is this head, or nil if unreadable.
+// judge decides whether an app is held while the newest head is refused. "tree" is the refused head, or nil if
+// unreadable.
 func (l *poller) judge(
 	ctx context.Context, v *gitView, a *appView, tree Snapshot, foreign []string, why *rollout.InvalidError,
 ) {

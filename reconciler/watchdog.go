@@ -33,7 +33,7 @@ func Heartbeat(ctx context.Context) {
 	}
 }
 
-// leastTimeout is longer than any request, which ends within 2 minutes.
+// leastTimeout is longer than any request (at most 2 minutes).
 const leastTimeout = 5 * time.Minute
 
 // Stuck names the tasks of Run that had no heartbeat for ten intervals and at least 5 minutes, or returns "".

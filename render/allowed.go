@@ -24,7 +24,7 @@ type Violations struct {
 // allows objects. A kind of unknown scope counts as namespaced until the API server gives the scope.
 func BeyondOf(r *rollout.Render, own string) (b Violations) {
 	inBuild := definitions(r.Objects)
-	schema.mu.RLock() // without parsing the schema, which would take 4 MB: kustomize has a table of scopes
+	schema.mu.RLock() // kustomize's table of scopes is enough; the parsed schema would take 4 MB
 	defer schema.mu.RUnlock()
 	for _, o := range r.Objects {
 		b.look(r.App, o, isNamespaced(o, inBuild), own)
@@ -57,7 +57,7 @@ func (b *Violations) look(app rollout.App, o rollout.Object, namespaced bool, ow
 	b.First = cmp.Or(b.First, &ref)
 }
 
-// Add adds the violations of another app with the same configuration entry.
+// Add adds another app's violations of the same configuration entry.
 func (b *Violations) Add(o Violations) {
 	b.Namespaces = distinct(slices.Concat(b.Namespaces, o.Namespaces))
 	b.ClusterResources = distinct(slices.Concat(b.ClusterResources, o.ClusterResources))

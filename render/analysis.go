@@ -15,9 +15,9 @@ import (
 type measured struct {
 	analysisForm
 	at     string // the analysis's path in the document
-	named  string // the field that names the templates, relative to at
+	named  string // the field that names the templates, relative to "at"
 	into   *rollout.Analysis
-	finite bool // the analysis belongs to a step that waits for the analysis
+	finite bool // a step waits for the analysis's end
 
 	experiment bool // values of arguments may refer to the experiment's pods
 }
@@ -152,20 +152,20 @@ func (a *assembly) checkWatch(d *document, m measured, metrics []rollout.Metric)
 		case length == 0:
 			continue
 		case x.Compare != nil && !before:
-			return fail("write to: before", "compares with stable, but after the release no pod has another version")
+			return fail("write to: before", "compares with stable, but after the release all pods have one version")
 		case before && a.deployments[d.workload].Map("spec")["revisionHistoryLimit"] == int64(0):
 			by := map[bool]rollout.Ref{true: originOf(d), false: d.ref}[d.form.RevisionHistoryLimit == nil]
 			return a.invalid(by, "spec.revisionHistoryLimit", "set it to 1 or more",
-				"is 0, so no revision of the version before is left to compare with, as metric %s of the watch does", x.Name)
+				"is 0, so the version before has no revision, but metric %s of the watch compares with that version", x.Name)
 		case x.ConsecutiveSuccessLimit > 0: // with failureLimit -1, inconclusive measurements would count as failed
 			return fail("remove it", "has a consecutiveSuccessLimit, so it may end long before the watch")
 		case x.Interval == 0:
 			return fail("give it an interval", "is measured only once")
 		case x.InitialDelay+x.Interval >= length:
-			return fail("shorten them, or watch longer", "has initialDelay and interval of %s together, as long as the watch",
+			return fail("shorten them, or watch longer", "has initialDelay and interval of %s together, which fill the watch",
 				x.InitialDelay+x.Interval)
 		case x.Count > 0 && x.InitialDelay+time.Duration(x.Count)*x.Interval < length:
-			a.warn("%s: %s: metric %s ends after %s, and the watch lasts %s: leave count out to measure until its end",
+			a.warn("%s: %s: metric %s ends after %s, and the watch lasts %s: to measure until its end, leave count out",
 				shortRef(d.ref), m.at, x.Name, rollout.Count(x.Count, "measurement"), length)
 		}
 		x.ConsecutiveErrorLimit, x.InconclusiveLimit = math.MaxInt32, math.MaxInt32

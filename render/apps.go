@@ -21,7 +21,7 @@ type InvalidName struct {
 }
 
 // FindApps returns a configuration's apps, sorted by name. An app's folder has a kustomization, a chart (helm), or
-// manifests (directory). Any InvalidName makes it fail.
+// manifests (directory). If there is an InvalidName, FindApps fails.
 func FindApps(tree rollout.Tree, cfg *rollout.Config) ([]rollout.App, error) {
 	apps, unnamed, err := FindAll(tree, cfg)
 	if err == nil && len(unnamed) > 0 {

@@ -43,7 +43,7 @@ func TestFindApps(t *testing.T) {
 		"a link":   {"{path: apps/linked}", linked},
 		"of links": {"{path: \"apps/l*\"}", linked},
 		"not a name": {"{path: apps/*/overlays/prod}", `c.yaml: apps[0].path: apps/Upper/overlays/prod would be the app "Upper", ` +
-			"which is not a name; rename the folder (lower-case letters, digits and -, at most 63), or list it by itself with a name"},
+			"which is not a name; rename the folder (lower-case letters, digits and -, at most 63), or give it its own entry with a name"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			apps, err := render.FindApps(tree, configured(t, tt.entries))

@@ -285,7 +285,7 @@ func TestWarnings(t *testing.T) {
 			"  analysis: {successfulRunHistoryLimit: 1}\n" +
 				"  strategy: {canary: {scaleDownDelayRevisionLimit: 1}}\n",
 			[]string{
-				"analysis is ignored: there are no AnalysisRuns whose number could be limited",
+				"analysis is ignored: gitrollout creates no AnalysisRuns",
 				"strategy.canary.scaleDownDelayRevisionLimit is ignored: a promotion leaves at most one old ReplicaSet with pods",
 			},
 		},
@@ -298,7 +298,7 @@ func TestWarnings(t *testing.T) {
 				"an abort removes the new version's pods while it adds stable pods"},
 		},
 		"stable users on fewer and fewer pods": {"  strategy: {canary: {stableService: web, steps: [{setWeight: 80}]}}\n",
-			[]string{"strategy.canary.stableService sends all its requests to the stable pods, whose number falls with each weight, " +
+			[]string{"strategy.canary.stableService selects only stable pods, and each setWeight step leaves fewer, " +
 				"because pods are replaced in place: leave stableService out, so that all pods get requests, or use scaling: surge"}},
 		"weights that go down":        {"  strategy: {canary: {steps: [{setWeight: 50}, {setWeight: 20}]}}\n", nil},
 		"a stable version that stays": {"  strategy: {canary: {scaling: surge, stableService: web, steps: [{setWeight: 80}]}}\n", nil},

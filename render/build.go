@@ -118,7 +118,7 @@ func decodeObject(raw []byte) (rollout.Object, error) {
 	return object, nil
 }
 
-// maxMessage is in bytes. Kustomize's errors quote whole objects.
+// maxMessage limits errors, in bytes, because kustomize's errors quote whole objects.
 const maxMessage = 400
 
 // rootPart matches a prefix of kustomize's errors that names a folder. Each level of bases adds a prefix.

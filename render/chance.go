@@ -69,7 +69,7 @@ func (o origins) blameChance(object rollout.Object) error {
 	invalid := &rollout.InvalidError{Msg: "would differ at each render",
 		Fix: "look in the templates for the functions randAlphaNum, now and the like, and set their results in the values"}
 	if object.CreateOnly() {
-		invalid.Msg = "would differ at each render in more than the values of data and stringData"
+		invalid.Msg = "would differ at each render, not only in the values of data and stringData"
 		invalid.Fix = "give it a fixed name, type, labels and annotations"
 	}
 	return o.blame(invalid, object.Ref())
@@ -93,8 +93,8 @@ func (b InProcess) draw(a *assembly, objects []rollout.Object, at []int) error {
 	})
 	for _, i := range at {
 		if err != nil || len(drawn) != len(objects) || drawn[i].Ref() != objects[i].Ref() {
-			return a.invalid(objects[i].Ref(), "", "render it with helm template, or set its values",
-				"cannot be created with random values as Helm would create it")
+			return a.invalid(objects[i].Ref(), "", "commit the output of helm template, or set its values",
+				"cannot be created: rendering with random values failed")
 		}
 		for _, field := range valueFields {
 			if delete(objects[i], field); drawn[i][field] != nil {

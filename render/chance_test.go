@@ -83,15 +83,15 @@ func TestMadeOnceOtherwise(t *testing.T) {
 		"another object": {chanceChart("Secret", chanceSecret, chanceConfig), "a/charts/db/templates/b.yaml: ConfigMap/seed: data.seed" + by},
 		"another Secret": {chanceChart("", annotated, strings.Replace(chanceSecret, "auth", "other", 1)),
 			"a/charts/db/templates/b.yaml: Secret/other: stringData.password" + by + wayOut},
-		"a label by chance": {chanceChart("Secret", labelled), "would differ at each render in more than the values of data and " +
+		"a label by chance": {chanceChart("Secret", labelled), "would differ at each render, not only in the values of data and " +
 			"stringData (Secret//my-auth); give it a fixed name, type, labels and annotations"},
 		"on a ConfigMap": {chanceChart("ConfigMap", fixedConfig), annotation + "on a ConfigMap, but only a Secret can be create-only " +
 			"(ConfigMap//my-fixed); remove the annotation, and write the object's content"},
 		"another value": {map[string]string{"a/kustomization.yaml": "resources: [s.yaml]", "a/s.yaml": "apiVersion: v1\nkind: Secret\n" +
 			"metadata: {name: s, " + strings.Replace(once, "true", "yes", 1) + "}\n"},
 			"a/s.yaml: " + annotation + `"yes", but only true is allowed (Secret//s); write "true", or take it out`},
-		"no value can come": {chanceChart("Secret", certificate), "cannot be created with random values as Helm would create it " +
-			"(Secret//my-auth); render it with helm template, or set its values"},
+		"no value can come": {chanceChart("Secret", certificate), "cannot be created: rendering with random values failed " +
+			"(Secret//my-auth); commit the output of helm template, or set its values"},
 		"an object or other": {chanceChart("Secret", chanceSecret+"---\n"+strings.Replace(fixedConfig, "fixed", "{{ randAlpha 3 | lower }}", 1)),
 			"ConfigMap/aaa: metadata.name would differ at each render (randAlpha, randAlphaNum); " + give},
 	} {

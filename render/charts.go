@@ -21,7 +21,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// These annotations mark a chart's objects only while kustomize processes them.
+// A chart's objects have these annotations only until kustomize has finished.
 const (
 	noteHook      = "chart.gitrollout.dev/hook"      // Helm's hook events, comma-separated
 	noteNamespace = "chart.gitrollout.dev/namespace" // the release's namespace, the default for the objects
@@ -337,7 +337,7 @@ func (f *treeFS) chartFiles(dir string) (files []chart.File, err error) {
 			}
 			if seen++; seen > chart.MaxFiles {
 				return &rollout.InvalidError{File: dir, Msg: fmt.Sprintf("is a chart of more than %d files and folders",
-					chart.MaxFiles), Fix: "list the files that it does not need in .helmignore"}
+					chart.MaxFiles), Fix: "name unneeded files in .helmignore"}
 			}
 			if e.Kind == rollout.Dir {
 				err = folder(at, name)

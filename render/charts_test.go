@@ -132,7 +132,7 @@ func TestHelmCharts(t *testing.T) {
 			"apps/shop/charts/shop: Helm: execution error at (shop/templates/f.yaml:1:3): no way", ""},
 		"a key twice": {charts(""), more{chart + "/templates/f.yaml": configMap("a, name: b, labels: {x: a, y: b, x: c}")},
 			"ConfigMap/shop/b; " + eu + "# web:red",
-			"apps/shop/charts/shop/templates/f.yaml: line 3: the key name is listed twice: the last value counts, as for Helm"},
+			"apps/shop/charts/shop/templates/f.yaml: line 3: the key name is listed twice: the last value counts, as in Helm"},
 		"a symlink out": {charts(""), more{chart + "/templates/f.yaml": linkTo + "../../../../../../etc/passwd"},
 			"apps/shop/charts/shop/templates/f.yaml: leads out of the repository through a symlink; put the files into the repository", ""},
 	} {

@@ -23,8 +23,8 @@ func (a *assembly) check() error {
 	return nil
 }
 
-// checkTemplates validates templates that no document uses. In a template with arguments or references, values may be
-// unknown, so only the provider's block is checked.
+// checkTemplates validates templates that no document uses. In a template with arguments or nested templates, only
+// errors in a provider's block count, because values may be unknown.
 func (a *assembly) checkTemplates() error {
 	for _, t := range a.analysisTemplates {
 		given := analysis.Values{Secrets: map[string]analysis.SecretRef{}}
@@ -135,7 +135,7 @@ func (a *assembly) checkService(d *document, field, name string) error {
 	labels := a.deployments[d.workload].Map("spec", "template", "metadata", "labels")
 	if why := experiment.Mismatch(map[string]any{"matchLabels": selector}, labels); why != "" {
 		return a.invalid(d.ref, field, "make the Service's selector match the labels of the template",
-			"the selector of Service/%s/%s matches nothing: %s", d.ref.Namespace, name, why)
+			"the selector of Service/%s/%s does not match the pod template: %s", d.ref.Namespace, name, why)
 	}
 	return nil
 }

@@ -59,7 +59,7 @@ func (n *closure) at(p string) *closure {
 	return n
 }
 
-// fill records the ids of folders. If the path is a file, all lookups below have failed.
+// fill records the ids of folders. If p is not a folder, all lookups below p have failed.
 func (n *closure) fill(p string, tree rollout.Tree) error {
 	if len(n.children) == 0 && !n.lists {
 		return nil

@@ -29,8 +29,8 @@ const nodesElsewhere = "nodes can be chosen only for a DaemonSet of apps/v1"
 
 func (d *document) mergeNodes(o rollout.Object, own, other *rollout.Reader) {
 	inPlace{
-		second: "a node has only one of its pods", beside: "beside the pod on each node",
-		experiment: "on nodes that already have one of its pods", replaced: "as its own rolling update says",
+		second: "a node has only one pod of a DaemonSet", beside: "beside the pod on each node",
+		experiment: "share nodes with its pods", replaced: "as its own rolling update says",
 		change:   "set it in spec.updateStrategy.rollingUpdate of the DaemonSet",
 		unrouted: "the node determines which pod of a DaemonSet gets a request",
 	}.refuse(d, own)

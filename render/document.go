@@ -21,11 +21,11 @@ const (
 var ofOthers = map[string]string{
 	"rollouts.kruise.io/Rollout":        "write a Rollout of gitrollout.dev, as in docs/coming-from-kruise-rollouts.md",
 	"rollouts.kruise.io/TrafficRouting": "write the routes into a Rollout, as in docs/coming-from-kruise-rollouts.md",
-	"rollouts.kruise.io/BatchRelease":   "leave it out: the controller of Kruise Rollouts makes them itself",
+	"rollouts.kruise.io/BatchRelease":   "leave it out: only the controller of Kruise Rollouts makes it",
 	"flagger.app/Canary":                "write a Rollout, as in docs/coming-from-flagger.md",
 	"flagger.app/MetricTemplate":        "write an AnalysisTemplate, as in docs/coming-from-flagger.md",
 	"flagger.app/AlertProvider":         "write notifications into the configuration, as in docs/notifications.md",
-	"argoproj.io/Experiment":            "write it as a step of a Rollout, experiment",
+	"argoproj.io/Experiment":            "write it as an experiment step of a Rollout",
 	"argoproj.io/AnalysisRun":           "write an AnalysisTemplate, and name it in a Rollout",
 }
 
@@ -60,7 +60,7 @@ const (
 func newDocument(object rollout.Object) (*document, error) {
 	d := &document{object: object, ref: object.Ref()}
 	if version := object.APIVersion(); d.ref.Group == argoGroup && version != argoGroup+"/v1alpha1" {
-		return nil, rollout.Invalidf("", "apiVersion", "%q is not a Rollout that gitrollout knows", version).
+		return nil, rollout.Invalidf("", "apiVersion", "%q is not a Rollout version that gitrollout knows", version).
 			WithFix("use %s or %s/v1alpha1", rollout.APIVersion, argoGroup)
 	}
 	d.Reader = &rollout.Reader{Argo: d.ref.Group == argoGroup}
@@ -134,7 +134,7 @@ func (d *document) readCanary(form *canaryForm) {
 		case a.StartingStep > 0 && a.StartingStep == len(c.Steps):
 			d.Warn(canaryPath+".analysis.startingStep", "%d is after the last step, so nothing is measured", a.StartingStep)
 		case a.StartingStep > len(c.Steps):
-			d.Fail(canaryPath+".analysis.startingStep", "count from 0, which is the first",
+			d.Fail(canaryPath+".analysis.startingStep", "count steps from 0",
 				"%d is beyond the %d steps, so nothing would be measured", a.StartingStep, len(c.Steps))
 		}
 	}
@@ -303,8 +303,7 @@ func (d *document) checkSteps() {
 		names[step.Name] = i
 	}
 	if c.StableService != "" && len(c.Steps) > 0 && c.Traffic == nil && d.spec.Scaling == rollout.InPlace {
-		d.Warn(canaryPath+".stableService", "sends all its requests to the stable pods, whose number falls with each "+
-			"weight, because pods are replaced in place: leave stableService out, so that all pods get requests, or use "+
-			"scaling: surge")
+		d.Warn(canaryPath+".stableService", "selects only stable pods, and each setWeight step leaves fewer, because "+
+			"pods are replaced in place: leave stableService out, so that all pods get requests, or use scaling: surge")
 	}
 }

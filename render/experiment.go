@@ -59,9 +59,10 @@ func (d *document) checkShares(at string, e *rollout.Experiment, weight int) {
 	case c.DynamicStableScale:
 		d.Fail(at, "leave dynamicStableScale out", "gives a template a weight, which conflicts with dynamicStableScale")
 	case c.StableService == "" && c.PingPong == nil:
-		d.Fail(canaryPath+".stableService", "name the Service", "is missing, but a template with a weight needs its ports")
+		d.Fail(canaryPath+".stableService", "name the Service",
+			"is missing, but a template with a weight needs the Service's ports")
 	case weight+e.Weight("") > full:
-		d.Fail(at, "lower the weights", "gives its templates the weight %d, which is more than %d with the canary's %d",
+		d.Fail(at, "lower the weights", "gives its templates weight %d: more than %d together with the canary's %d",
 			e.Weight(""), full, weight)
 	}
 }
@@ -141,7 +142,7 @@ func (a *assembly) checkExperiment(d *document, step int, taken map[rollout.Ref]
 		}
 		if name := made.ServiceName(); name != "" {
 			if !rollout.Formats()["service"].Pattern.MatchString(name) {
-				return a.invalid(d.ref, field+".service.name", "name it", "is missing, but the default %q is not valid", name)
+				return a.invalid(d.ref, field+".service.name", "name it", "is missing, and the default %q is not valid", name)
 			}
 			ref := rollout.Ref{Kind: "Service", Namespace: spec.Workload.Namespace, Name: name}
 			if by, is := taken[ref]; is {

@@ -37,7 +37,7 @@ type specForm struct {
 	WorkloadRef             *workloadRef    `json:"workloadRef"`
 	Template                map[string]any  `json:"template" argo:"put it into the Deployment that spec.workloadRef names"`
 	Selector                map[string]any  `json:"selector" argo:"put it into the Deployment that spec.workloadRef names"`
-	Analysis                *historyForm    `json:"analysis" ignored:"there are no AnalysisRuns whose number could be limited"`
+	Analysis                *historyForm    `json:"analysis" ignored:"gitrollout creates no AnalysisRuns"`
 	Strategy                *strategyForm   `json:"strategy" needs:"give canary or blueGreen"`
 }
 
@@ -54,13 +54,13 @@ type workloadRef struct {
 	APIVersion string `json:"apiVersion" needs:"use apps/v1"`
 	Kind       string `json:"kind" needs:"name the kind of the workload, as its manifest has it"`
 	Name       string `json:"name" needs:"name the workload"`
-	_          any    `field:"scaleDown" ignored:"the Deployment itself is moved in stages, and not scaled down"`
+	_          any    `field:"scaleDown" ignored:"gitrollout updates the Deployment in stages, and does not scale it down"`
 }
 
 type strategyForm struct {
 	Canary    *canaryForm    `json:"canary"`
 	BlueGreen *blueGreenForm `json:"blueGreen"`
-	_         any            `one:"canary blueGreen" none:"give one; an empty canary is written canary: {}"`
+	_         any            `one:"canary blueGreen" none:"give one; for a canary without settings, write canary: {}"`
 }
 
 type canaryForm struct {
@@ -101,7 +101,7 @@ type stepForm struct {
 	MirrorRoute *mirrorRoute    `json:"setMirrorRoute"`
 	Match       []rollout.Match `json:"match" own:""`
 	_           any             `field:"plugin" notYet:"leave it out, and use a pause step instead of the plugin"`
-	_           any             `one:"setWeight pause setCanaryScale setHeaderRoute setMirrorRoute match analysis experiment" none:"give it one; a pause without end is written pause: {}" many:"make each a separate step"`
+	_           any             `one:"setWeight pause setCanaryScale setHeaderRoute setMirrorRoute match analysis experiment" none:"give it one; for a pause without end, write pause: {}" many:"make each a separate step"`
 }
 
 type headerRoute struct {
@@ -148,7 +148,7 @@ type analysisForm struct {
 	Templates []analysis.TemplateRef `json:"templates" needs:"name at least one: - templateName: NAME"`
 	Args      []argument             `json:"args"`
 	analysis.Rules
-	_ any `field:"analysisRunMetadata" ignored:"there are no AnalysisRuns that could carry it"`
+	_ any `field:"analysisRunMetadata" ignored:"gitrollout creates no AnalysisRuns"`
 }
 
 type backgroundForm struct {
@@ -158,7 +158,7 @@ type backgroundForm struct {
 
 type watchForm struct {
 	analysisForm
-	For time.Duration `json:"for" needs:"say how long to watch, as in 24h" min:"1" fix:"leave watch out for no watch"`
+	For time.Duration `json:"for" needs:"say how long to watch, as in 24h" min:"1" fix:"to watch nothing, leave watch out"`
 }
 
 type argument struct {
@@ -179,7 +179,7 @@ type experimentForm struct {
 	Analyses  []experimentRuns  `json:"analyses"`
 	DryRun    []analysis.DryRun `json:"dryRun"`
 	_         any               `field:"scaleDownDelaySeconds" ignored:"the pods are removed when the step ends"`
-	_         any               `field:"analysisRunMetadata" ignored:"there are no AnalysisRuns that could carry it"`
+	_         any               `field:"analysisRunMetadata" ignored:"gitrollout creates no AnalysisRuns"`
 }
 
 type templateForm struct {
@@ -201,7 +201,7 @@ type experimentRuns struct {
 	Templates    []analysis.TemplateRef `json:"templates" own:""`
 	Args         []argument             `json:"args"`
 	Required     bool                   `json:"requiredForCompletion"`
-	_            any                    `field:"analysisRunMetadata" ignored:"there are no AnalysisRuns that could carry it"`
+	_            any                    `field:"analysisRunMetadata" ignored:"gitrollout creates no AnalysisRuns"`
 	_            any                    `one:"templateName templates" none:"name an AnalysisTemplate of this app in templateName"`
 }
 

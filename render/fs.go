@@ -19,7 +19,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// mount is the repository's root for kustomize, not "/", because filepath.Join("/", "..") drops "..".
+// mount is the repository's root for kustomize. It is not "/", because filepath.Join("/", "..") drops "..".
 const mount = "/repository-root"
 
 // These constants limit one build, in bytes and symlinks. The largest known CRD bundles are below 4 MiB.
@@ -111,7 +111,7 @@ func (f *treeFS) ask(p string) (rollout.Entry, bool, error) {
 }
 
 // resolve follows symlinks and returns the real path with its entry. For a missing path, the error is fs.ErrNotExist.
-// For a path out of the repository or into a submodule, the error is an InvalidError without a field.
+// For a path that leads out of the repository or into a submodule, the error is an InvalidError without a field.
 func (f *treeFS) resolve(p string) (string, rollout.Entry, error) {
 	entry, found, err := f.lookup(p)
 	if err != nil {
@@ -202,8 +202,8 @@ func (f *treeFS) read(real string, entry rollout.Entry) ([]byte, error) {
 	}
 	content, err := f.tree.ReadBlob(entry.ID)
 	if errors.Is(err, rollout.ErrTooLarge) {
-		return nil, f.refuse(real, fmt.Sprintf("is too large: the limit is %d bytes for one file, and for all large "+
-			"files of a repository 128 MiB", maxFile), "split it, or keep it elsewhere")
+		return nil, f.refuse(real, fmt.Sprintf("is too large: the limit is %d bytes for one file, and 128 MiB for "+
+			"all large files of a repository", maxFile), "split it, or keep it elsewhere")
 	}
 	if err != nil {
 		f.failed = fmt.Errorf("read %s: %w", real, err)

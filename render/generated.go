@@ -11,11 +11,11 @@ import (
 var generatedSuffix = regexp.MustCompile(`-[2456789bcdfghkmt]{10}$`)
 
 // warnGenerated warns if a Rollout's pod template names a generated ConfigMap or Secret without the hash suffix. Such
-// pods would not start. Kustomize adds the hash in a Rollout only if the field "configurations" lists the Rollout's
-// fields.
+// pods would not start. Kustomize adds the suffix in a Rollout only if the kustomization's "configurations" lists the
+// Rollout's fields.
 func (a *assembly) warnGenerated() {
 	exists := map[rollout.Ref]bool{}
-	generated := map[rollout.Ref]string{} // full names by names without the hash
+	generated := map[rollout.Ref]string{} // full name by name without the hash
 	for _, object := range a.Objects {
 		ref := object.Ref()
 		if ref.Group != "" || ref.Kind != "ConfigMap" && ref.Kind != "Secret" {

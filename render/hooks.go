@@ -13,7 +13,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout/hook"
 )
 
-// contentOf returns the hash of an app's objects with sealed values.
+// contentOf returns the hash of an app's sealed objects, or "" for an app with a Rollout.
 func contentOf(app rollout.App, built []rollout.Object) (rollout.Hash, error) {
 	var told []rollout.Object
 	for _, o := range built {
@@ -27,8 +27,8 @@ func contentOf(app rollout.App, built []rollout.Object) (rollout.Hash, error) {
 	return rollout.HashContent(app.Namespace, told)
 }
 
-// withHooks drops hooks that do not run at releases. It warns of these hooks, except of tests. An invalid hook in a
-// chart is also only a warning, because users cannot change a chart.
+// withHooks drops hooks that do not run at releases. It warns of each dropped hook except a test. An invalid hook is an
+// error or, in a chart, a warning, because users cannot change a chart.
 func (a *assembly) withHooks(built []rollout.Object) ([]rollout.Object, error) {
 	kept := built[:0:0]
 	for _, o := range built {
@@ -80,7 +80,7 @@ var (
 	between   = regexp.MustCompile(`(?m)^---.*\n`)
 )
 
-// withNames replaces generateName in hook Jobs with a name, because kustomize needs a name.
+// withNames replaces generateName of hook Jobs by a name, because kustomize needs a name.
 func withNames(data []byte) (out []byte) {
 	if !bytes.Contains(data, []byte("generateName:")) {
 		return data

@@ -9,8 +9,8 @@ import (
 
 type inPlace struct {
 	second     string // why a second set of pods is impossible
-	beside     string // the end of "has no pods …"
-	experiment string // the end of "its pods would belong to a <kind> …"
+	beside     string // the end of "cannot add pods …"
+	experiment string // the end of "the experiment's pods for a <kind> would …"
 	replaced   string // the end of "pods are replaced …"
 	change     string // the fix for maxSurge or maxUnavailable in a Rollout
 	unrouted   string // why routers cannot select new pods; "" if they can
@@ -26,7 +26,7 @@ func (p inPlace) refuse(d *document, own *rollout.Reader) {
 	case c.Traffic != nil && p.unrouted != "":
 		own.Fail(trafficPath, "leave it out: a weight is a share of the pods", "is set, but %s", p.unrouted)
 	case d.spec.Scaling != rollout.InPlace:
-		own.Fail(canaryPath+".scaling", "leave it out, or use inPlace", "is %q, but a %s has no pods %s",
+		own.Fail(canaryPath+".scaling", "leave it out, or use inPlace", "is %q, but a %s cannot add pods %s",
 			d.spec.Scaling, kind, p.beside)
 	case c.DynamicStableScale:
 		own.Fail(canaryPath+".dynamicStableScale", "leave it out",
@@ -38,7 +38,7 @@ func (p inPlace) refuse(d *document, own *rollout.Reader) {
 			own.Fail(canaryPath+".pingPong", "use stableService and canaryService", "is set"+why)
 		}
 		if most := c.Traffic.MaxWeight; most != 100 {
-			own.Fail(trafficPath+".maxTrafficWeight", "leave it out: weights are of 100", "is %d"+why, most)
+			own.Fail(trafficPath+".maxTrafficWeight", "leave it out: weights are percentages", "is %d"+why, most)
 		}
 		if c.Traffic.Sticky != nil {
 			own.Fail(trafficPath+".sticky", "leave it out", "is set"+why)
@@ -54,12 +54,12 @@ func (p inPlace) refuse(d *document, own *rollout.Reader) {
 	for i, step := range c.Steps {
 		if step.Experiment != nil {
 			own.Fail(stepPath(i)+".experiment", "leave it out, or measure at a step",
-				"is set, but its pods would belong to a %s %s", kind, p.experiment)
+				"is set, but the experiment's pods for a %s would %s", kind, p.experiment)
 		}
 	}
 }
 
-// mergeUnavailable reads maxUnavailable. If the field is not set in a kind with ordinals, all pods must be available.
+// mergeUnavailable reads maxUnavailable. For kinds with ordinals, the default is 0: all pods must be available.
 func (d *document) mergeUnavailable(o rollout.Object, at string, other *rollout.Reader) {
 	if p := d.spec.Partition; p != nil && !p.Ordered {
 		_ = d.spec.MaxUnavailable.ReadValue(p.Unavailable) // the default of the partitioned kind

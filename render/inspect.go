@@ -29,7 +29,7 @@ type plan struct {
 const maxRoots = 1000
 
 // inspector walks the kustomizations as kustomize does. It refuses programs, endless builds, and references out of the
-// repository. It leaves an error to kustomize if kustomize's message suffices.
+// repository. It reports no error for which kustomize's message suffices.
 type inspector struct {
 	fs      *treeFS
 	app     rollout.App
@@ -69,14 +69,14 @@ var ownVersions = rollout.Mapped(rollout.Versions("Rollout"), func(version strin
 })
 
 // useOneVersion converts gitrollout's documents if they have several apiVersions, such as in a vendored base and its
-// patches. Kustomize applies a patch only to an equal apiVersion. If one conversion fails, all documents stay, with a
-// warning.
+// patches. Kustomize applies a patch only to an equal apiVersion. If one conversion fails, all documents stay
+// unchanged, with a warning.
 func (in *inspector) useOneVersion() {
 	files := map[string][]byte{}
 	for key := range in.checked { // other files, such as a ConfigMap's, have no documents
 		file, _, _ := strings.Cut(key, "\x00")
 		if data, err := in.fs.ReadFile(path.Join(mount, file)); err == nil {
-			files[file] = data // also without the group: a target may lack it
+			files[file] = data // also without the group, which a patch's target may omit
 		}
 	}
 	all := slices.Collect(maps.Values(files))
@@ -139,7 +139,7 @@ func (in *inspector) enter(dir string, from referrer) error {
 	}
 	for _, visited := range in.stack {
 		if visited == dir || dir == "" || strings.HasPrefix(visited, dir+"/") {
-			return from.invalid("do not refer to a folder that contains the referring kustomization", "is a cycle: %s",
+			return from.invalid("remove one reference of the cycle", "is a cycle: %s",
 				strings.Join(rollout.Mapped(append(in.stack, dir), path.Clean), " -> ")) // the root folder is "."
 		}
 	}
@@ -170,7 +170,7 @@ func (in *inspector) enter(dir string, from referrer) error {
 	}
 	passed := in.total.objects - before
 	if in.work += passed * passed; in.work > maxWork {
-		return rollout.Invalidf(file, "", "is more work than the limit of one build: "+
+		return rollout.Invalidf(file, "", "is too much work for one build: "+
 			"%d objects go through %d kustomizations; split the app", passed, in.roots)
 	}
 	return nil

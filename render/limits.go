@@ -60,7 +60,7 @@ func (in *inspector) sound(file, field string, content []byte) (err error) {
 	}{
 		{in.total.copies, maxCopies, "copy operations of JSON patches", "write out the copied values"},
 		{in.total.objects, maxObjects, "objects", "split the app"},
-		{in.total.nodes, maxNodes, "YAML values, aliases expanded", "split the app"},
+		{in.total.nodes, maxNodes, "YAML values with aliases expanded", "split the app"},
 	} {
 		if bound.has > bound.most {
 			return rollout.Invalidf(file, field, "brings the build to more than %d %s", bound.most, bound.what).
@@ -141,7 +141,7 @@ func (m *meter) count(n *kyaml.Node, depth int) (int, string) {
 	}
 	if number := strings.ToLower(strings.TrimLeft(n.Value, "+-")); n.Kind == kyaml.ScalarNode &&
 		n.ShortTag() == "!!float" && (number == ".inf" || number == ".nan") {
-		return 0, fmt.Sprintf("%s is a number that JSON, and so Kubernetes, does not have", n.Value)
+		return 0, fmt.Sprintf("%s is a number that JSON and Kubernetes do not have", n.Value)
 	}
 	if n.Anchor != "" {
 		m.expanded[n] = -1
@@ -201,7 +201,7 @@ func (in *inspector) measured(file, text string) (string, shape, error) {
 	if err == nil || !strings.HasSuffix(err.Error(), isTwice) || yaml.Unmarshal([]byte(text), &object) != nil {
 		return text, total, err
 	}
-	in.warn("%v: the last value counts, as for Helm", err)
+	in.warn("%v: the last value counts, as in Helm", err)
 	last, _ := yaml.Marshal(object)
 	total, err = measure(file, "", last)
 	return string(last), total, err

@@ -30,7 +30,7 @@ func (a *assembly) describe(d *document) error {
 		return a.invalid(d.ref, "spec.workloadRef.kind", "name a workload that can be released in stages",
 			"%q is not supported; supported kinds: %s", ref.Kind, strings.Join(kinds, ", "))
 	default:
-		return a.invalid(d.ref, "spec.workloadRef.kind", "if its controller has a partition, describe the kind "+
+		return a.invalid(d.ref, "spec.workloadRef.kind", "if its spec has a partition field, describe the kind "+
 			"under workloads in .gitrollout/<cluster>/config.yaml; if not, remove the Rollout: the workload is then applied unchanged",
 			"is %q of %s, and no entry under workloads describes this kind", ref.Kind, ref.APIVersion)
 	}
@@ -44,7 +44,7 @@ func (d *document) mergePartitioned(o rollout.Object, _ *deploymentForm, own, ot
 	} else {
 		inPlace{
 			second: "its partition divides the only set of pods", beside: "beside the pods that its partition counts",
-			experiment: "that its own controller moves", replaced: "as its own updateStrategy says",
+			experiment: "not belong to its controller", replaced: "as its own updateStrategy says",
 			change: "set it in spec.updateStrategy of the " + p.Kind,
 		}.refuse(d, own)
 	}
@@ -63,7 +63,7 @@ func (d *document) mergePartitioned(o rollout.Object, _ *deploymentForm, own, ot
 		other.Fail(p.Only, "leave it out", "is set, but pods outside this selection would keep the old version forever")
 	}
 	if rollout.In(o, at+".paused") == true {
-		other.Fail(at+".paused", "leave it out, and use the Rollout's spec.paused", "is true, so that no pod would be moved")
+		other.Fail(at+".paused", "leave it out, and use the Rollout's spec.paused", "is true, so no pod would be updated")
 	}
 	if kind := rollout.In(o, "spec.updateStrategy.type"); kind == "OnDelete" {
 		other.Fail("spec.updateStrategy.type", "leave it out, or remove the Rollout",

@@ -46,7 +46,8 @@ func (in *inspector) pluginDir(at referrer, dir string) error {
 	plain := *k
 	plain.TypeMeta, plain.MetaData, plain.Resources = types.TypeMeta{}, nil, nil
 	if plain.CheckEmpty() == nil {
-		return rollout.Invalidf(file, "", "is a kustomization of plugin configurations, and may only have resources").
+		return rollout.Invalidf(file, "", "is a kustomization of plugin configurations, and may have only "+
+			"the field resources").
 			WithFix("write out the configurations")
 	}
 	for i, p := range k.Resources {

@@ -22,12 +22,11 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// newest is the newest minor version of Kubernetes whose fields are known. For later versions, unknown fields are
-// allowed.
+// newest is the newest known minor version of Kubernetes. In later versions, unknown fields are allowed.
 const newest = 36
 
-// checkReadable refuses built-in objects that no API server can decode, such as "memory: 12x". The API server's error
-// would look temporary.
+// checkReadable refuses built-in objects that no API server can decode, such as "memory: 12x". Without this check, the
+// API server's error would look temporary.
 func (a *assembly) checkReadable() error {
 	return a.readAll(a.Objects, func(r *typeReader, object rollout.Object) {
 		if d, _ := rollout.Find(a.documents, func(d *document) bool { return d.workload.Ref() == r.ref }); d != nil {

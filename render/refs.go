@@ -80,7 +80,7 @@ func (in *inspector) file(at referrer, p string) (real string, content []byte, e
 	return real, content, err
 }
 
-// readBelow reads a file below the kustomization's folder, as kustomize requires (LoadRestrictionsRootOnly).
+// readBelow refuses files outside of the kustomization's folder, as kustomize does (LoadRestrictionsRootOnly).
 func (in *inspector) readBelow(at referrer, p, real string, entry rollout.Entry) ([]byte, error) {
 	if at.dir != "" && !strings.HasPrefix(real, at.dir+"/") {
 		return nil, at.invalid("move the file, or give its folder a kustomization and refer to the folder",

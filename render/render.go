@@ -15,7 +15,8 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// kept limits the cached results per app: the released commit, the stable commit, a newer push, and that push's revert.
+// kept is the number of cached results per app: for the released commit, the stable commit, a newer push, and the
+// push's revert.
 const kept = 4
 
 // Builder builds an app in this or in another process.
@@ -30,7 +31,7 @@ type Looked struct {
 	All []string // folders whose whole content was read
 }
 
-// Renderer builds apps and caches results. Concurrent calls are safe. Two calls may both build one app.
+// Renderer builds apps and caches results. Concurrent calls are safe, but may both build one app.
 type Renderer struct {
 	builder Builder
 	builds  atomic.Int64
@@ -83,8 +84,8 @@ func keyOf(app rollout.App) rollout.App {
 	return app
 }
 
-// IsSame reports whether the cache knows that another commit gives the same render. It never builds. Equal objects from
-// other files count as different.
+// IsSame reports whether the cache knows that another commit gives the same render. Equal objects from other files
+// count as different.
 func (r *Renderer) IsSame(tree rollout.Tree, was *rollout.Render) bool {
 	found, err := r.find(tree, keyOf(was.App))
 	return err == nil && found != nil && found.invalid == nil && len(was.Files) > 0 && len(found.render.Files) > 0 &&

@@ -346,7 +346,7 @@ func TestBounds(t *testing.T) {
 		want  string
 	}{
 		"many values": {map[string]string{"kustomization.yaml": "resources: [a.yaml, b.yaml]\n", "a.yaml": bomb("a"), "b.yaml": bomb("b")},
-			"more than 1000000 YAML values, aliases expanded"},
+			"more than 1000000 YAML values with aliases expanded"},
 		"one file": {map[string]string{"kustomization.yaml": "configMapGenerator: [{name: a, files: [a.bin]}]\n",
 			"a.bin": strings.Repeat("x", 16<<20+1)}, "more than the 16777216 that one file may have"},
 		"all files":    {big, "more than 67108864 bytes"},

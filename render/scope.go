@@ -13,7 +13,7 @@ import (
 )
 
 // clusterScoped lists, by API group, the cluster-scoped kinds that kustomize's older schema lacks. Other unknown kinds
-// count as namespaced, like nearly all custom resources.
+// count as namespaced.
 var clusterScoped = map[string][]string{
 	"networking.k8s.io":   {"ServiceCIDR", "IPAddress"},
 	"resource.k8s.io":     {"DeviceClass", "ResourceSlice"},

@@ -140,8 +140,8 @@ func again(of *treeFS, app rollout.App, set func(*treeFS)) ([]rollout.Object, er
 	return objects, err
 }
 
-// orDepends returns err if a build with other substitutes has the same error. Otherwise, it returns an error that the
-// result depends on encrypted values.
+// orDepends returns err if a build with other substitutes has the same error. If not, its error says that the build's
+// success depends on encrypted values.
 func orDepends(fs *treeFS, app rollout.App, err error) error {
 	if len(fs.encrypted) == 0 || fs.failed != nil || rollout.ReasonOf(err) == rollout.HeldUndecryptable {
 		return err
@@ -224,12 +224,12 @@ func (c *comparison) alike(sealed, twin []rollout.Object, file string, in origin
 	invalid := &rollout.InvalidError{Field: field, Msg: onlyInSecrets, Fix: encryptLess}
 	switch {
 	case sealed[i].IsSecret() && (strings.HasPrefix(field, "data") || strings.HasPrefix(field, "stringData")):
-		invalid.Msg = "is a key of a value or not a string, and " + onlyInSecrets
+		invalid.Msg = "is a key, or a value that is not a string: neither may depend on encrypted values"
 		invalid.Fix = "encrypt only values, and put numbers in quotes"
 	case strings.Contains(field, "annotations"):
-		invalid.Fix += "; a digest has 8 to 128 digits, as sha256sum writes them"
+		invalid.Fix += "; a digest is also allowed, with 8 to 128 hex digits"
 	default:
-		invalid.Fix += "; a digest has 40 to 128 digits as sha256sum writes them, or at least 8 digits in an annotation"
+		invalid.Fix += "; a digest is also allowed, with 40 to 128 hex digits, or 8 to 128 in an annotation"
 	}
 	err := in.blame(invalid, sealed[i].Ref())
 	if in.fs.encrypted[invalid.File] != nil {

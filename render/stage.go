@@ -107,7 +107,7 @@ func (d *document) merge(from *deploymentForm, o rollout.Object, own, other *rol
 	into := o.Map("spec")
 	if from.Paused {
 		other.Fail("spec.paused", "leave it out, and use the Rollout's spec.paused",
-			"is true, so Kubernetes would move no pod")
+			"is true, so no pod would be updated")
 	}
 	d.spec.Replicas = d.mergeReplicas(from.Replicas, into)
 	d.spec.MinReadySeconds = d.mergeMinReady(from, o, other)
@@ -144,7 +144,7 @@ func (d *document) merge(from *deploymentForm, o rollout.Object, own, other *rol
 		d.workload.Kind != "" { // in a Deployment, 0 is intended
 		own.Fail(canaryPath+".replicaProgressThreshold",
 			"leave it out, or set maxUnavailable in spec.updateStrategy of the workload if its kind has the field",
-			"is set, but all pods of a setWeight step must serve: maxUnavailable of the %s is 0 or unknown", o.Kind())
+			"is set, but all pods of a setWeight step must be available: maxUnavailable of the %s is 0 or unknown", o.Kind())
 	}
 }
 

@@ -5,7 +5,7 @@ import "gitrollout.dev/gitrollout/rollout"
 func (d *document) mergeStatefulSet(o rollout.Object, _ *deploymentForm, own, other *rollout.Reader) {
 	inPlace{
 		second: "each pod has a name that no second pod can have", beside: "beside its named pods",
-		experiment: "without their names and volumes", replaced: "one at a time", change: "leave it out",
+		experiment: "lack its pod names and volumes", replaced: "one at a time", change: "leave it out",
 	}.refuse(d, own)
 	refuseType(o, other)
 	d.mergeUnavailable(o, rollingUpdate, other)

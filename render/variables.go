@@ -19,10 +19,10 @@ import (
 // variables are the values for ${name} in objects, as in Flux. If nil, nothing is substituted.
 type variables map[string]string
 
-// substituteKey is a label or annotation. Its value "disabled" excludes the object from substitution.
+// substituteKey is a label or annotation whose value "disabled" excludes the object from substitution.
 const substituteKey = "kustomize.toolkit.fluxcd.io/substitute"
 
-// These constants limit one object. The library recurses for each part of a text, and copies it for each $$.
+// These constants limit one object. The library recurses for each part of a text, and copies the text for each $$.
 const (
 	maxParts  = 20_000
 	maxCopied = 1 << 30 // bytes
@@ -83,7 +83,7 @@ func configMapIn(file string, content []byte) (map[string]string, error) {
 		return yaml.Unmarshal([]byte(text), &doc) == nil && doc == nil
 	})
 	if len(docs) != 1 || yaml.Unmarshal([]byte(docs[0]), &object) != nil || object.Kind != "ConfigMap" {
-		return nil, &rollout.InvalidError{File: file, Msg: "is not the manifest of one ConfigMap with texts as data",
+		return nil, &rollout.InvalidError{File: file, Msg: "is not one ConfigMap with only strings in data",
 			Fix: "write one ConfigMap, or lines of NAME=value in a file that ends in .env"}
 	}
 	return object.Data, nil

@@ -35,7 +35,7 @@ func TestVariables(t *testing.T) {
 	x, fluxed := vars{"x": "1y"}, `"labels":{"environment":"`
 	const disabled = "or annotate the object kustomize.toolkit.fluxcd.io/substitute: disabled"
 	const broken, look = "a/a.yaml: is not a valid object after the substitution of variables: ", "; check the substituted values, " + disabled
-	const oneMap = "b.yaml: is not the manifest of one ConfigMap with texts as data; " +
+	const oneMap = "b.yaml: is not one ConfigMap with only strings in data; " +
 		"write one ConfigMap, or lines of NAME=value in a file that ends in .env"
 	const noFile = " is not a file of this commit; name it from the repository's root"
 	unset := func(name string) string {

@@ -40,7 +40,7 @@ type Metric struct {
 
 	// Argo Rollouts lacks the following fields.
 	OnNoData   NoData   // how an empty result counts; default NoDataError
-	MinSamples int      // with fewer samples, OnNoData applies; if OnNoData is "", no verdict yet
+	MinSamples int      // with fewer samples, OnNoData applies; if OnNoData is "", the result is Pending
 	StartWhen  string   // ignore results until this condition is first true; "": none
 	Compare    *Compare // to compare both versions; nil: the conditions decide
 
@@ -48,8 +48,8 @@ type Metric struct {
 	Config   map[string]any       // the provider's settings, as in the manifest
 	Secrets  map[string]SecretRef // arguments read from Secrets at each measurement
 
-	// Pods has arguments whose values are computed at each measurement. The values Latest and Stable stand for the
-	// versions' pod-template-hash. Other values contain variables, such as "{{templates.NAME.podTemplateHash}}".
+	// Pods has arguments whose values are computed at each measurement. Latest and Stable stand for the new and the
+	// stable version's pod-template-hash. Other values contain variables, such as "{{templates.NAME.podTemplateHash}}".
 	Pods map[string]string
 }
 
@@ -57,8 +57,8 @@ type Metric struct {
 type NoData string
 
 const (
-	NoDataError NoData = ""     // as the conditions decide: mostly as an error, like in Argo Rollouts
-	NoDataWait  NoData = "wait" // not at all: the metric is measured again
+	NoDataError NoData = ""     // the conditions decide; most cause an error, as in Argo Rollouts
+	NoDataWait  NoData = "wait" // ignored: the metric is measured again
 	NoDataPass  NoData = "pass"
 	NoDataFail  NoData = "fail"
 )
@@ -71,9 +71,9 @@ type Compare struct {
 	Confidence float64 `json:"confidence"`
 	// Histogram means that queries return cumulative buckets (label le, or a native histogram), not [bad, all].
 	Histogram bool `json:"histogram,omitempty"`
-	// By is a label, such as user. The comparison counts the label's values, not requests.
+	// By is a label. For label user, the comparison counts users, not requests.
 	By string `json:"by,omitempty"`
-	// Before compares with the former version, measured at the release's start, not with stable.
+	// Before compares with the former version, as measured at the release's start, instead of stable.
 	Before bool `json:",omitempty"`
 }
 
@@ -105,7 +105,7 @@ type MetricProgress struct {
 	Errors             int           `json:"errors,omitempty"`
 	ConsecutiveErrors  int           `json:"consecutiveErrors,omitempty"`
 	ConsecutiveSuccess int           `json:"consecutiveSuccess,omitempty"`
-	Evidence           *Sequential   `json:"evidence,omitempty"` // for a comparison whose query covers {{elapsed}} seconds
+	Evidence           *Sequential   `json:"evidence,omitempty"` // for Compare with {{elapsed}} or {{release.elapsed}}
 	Measurements       []Measurement `json:"measurements,omitempty"`
 }
 
@@ -134,7 +134,7 @@ func (r AnalysisRun) Same(o AnalysisRun) bool {
 	return r.Name == o.Name && r.Release == o.Release && r.Started.Equal(o.Started)
 }
 
-// IsWatch reports whether a watch ran the analysis. The name of an experiment's run has two slashes.
+// IsWatch reports whether a watch ran the analysis. An experiment's run may end in /watch, but has two slashes.
 func (r AnalysisRun) IsWatch() bool {
 	return strings.HasSuffix(r.Name, "/watch") && strings.Count(r.Name, "/") == 1
 }

@@ -21,7 +21,7 @@ type AppGlob struct {
 	Helm      *Helm      // if set, folders of charts are also apps
 	Variables Variables  // values for ${name} in the apps' objects
 	Links     string     // see App.Links
-	Tier      int        // apps of lower tiers get a shared change first; default 1
+	Tier      int        // lower tiers get changes of shared files first; default 1
 	// Decryption is the name of the Secret with the keys for the apps' encrypted files, "" for none.
 	Decryption string
 
@@ -190,7 +190,7 @@ func (g AppGlob) App(dir string) (App, error) {
 	if !formats["label"].Pattern.MatchString(name) {
 		return App{}, &InvalidError{File: g.file, Field: g.field + ".path",
 			Msg: fmt.Sprintf("%s would be the app %q, which is not a name", dir, name),
-			Fix: "rename the folder (lower-case letters, digits and -, at most 63), or list it by itself with a name"}
+			Fix: "rename the folder (lower-case letters, digits and -, at most 63), or give it its own entry with a name"}
 	}
 	app := App{Name: name, Path: dir, Namespace: g.Namespace,
 		Namespaces: strings.Join(g.Namespaces, " "), ClusterResources: strings.Join(g.ClusterResources, " "),
@@ -216,7 +216,7 @@ func (c *Config) EntryOf(app App) *AppGlob {
 	return nil
 }
 
-// MatchesAny reports whether a pattern matches a path or its last element. "{a,b}" means a or b.
+// MatchesAny reports whether a pattern matches a path or the path's last element. "{a,b}" means a or b.
 func MatchesAny(pattern, name string) (is bool, err error) {
 	if inner, opened := strings.CutPrefix(pattern, "{"); opened {
 		if pattern, opened = strings.CutSuffix(inner, "}"); !opened {

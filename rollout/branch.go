@@ -18,8 +18,8 @@ var ErrUnreachable = errors.New("unreachable")
 // ErrOverwritten means that another writer repeatedly changes an applied object.
 var ErrOverwritten = errors.New("overwritten again and again")
 
-// ErrUnlabelled means that the API server refuses to set the metadata for a pod's role (Spec.StableMetadata). The error
-// stops no release.
+// ErrUnlabelled means that the API server refuses changes of pods' labels and annotations (Spec.StableMetadata). The
+// error stops no release.
 var ErrUnlabelled = errors.New("cannot set labels and annotations of pods")
 
 type retryError struct {
@@ -52,7 +52,7 @@ type Heads struct {
 	Keys string
 }
 
-// Refusal is a branch's newest commit without a trusted signature.
+// Refusal is a branch's newest commit, which has no trusted signature.
 type Refusal struct {
 	Commit string
 	Reason string
@@ -63,8 +63,8 @@ type Refusal struct {
 // Update changes one branch in a push: a commit with edits, or a removal.
 type Update struct {
 	Branch string // short name
-	// Old is the expected head, or "" for a new branch. Only proposal branches may be deleted, or may have a Parent
-	// other than Old.
+	// Old is the expected head, or "" for a new branch. Only proposal branches may be deleted. Only for these branches,
+	// Parent may differ from Old.
 	Old    string
 	Parent string // parent of the new commit, or ""
 	// Edits has contents by path; nil deletes a file or folder. Executable files stay executable. Deletions come first:
@@ -120,7 +120,7 @@ func ProposalBranch(kind ProposalKind, cluster, app string) string {
 	return OwnBranches + string(kind) + "/" + cluster + "/" + app
 }
 
-// JointBranch returns the branch that approves a commit for many apps. No app's name has an "@".
+// JointBranch returns the branch that approves a commit for many apps. No app's branch has an "@".
 func JointBranch(cluster, commit string) string {
 	return ProposalBranch(ProposePromotion, cluster, "@"+commit[:min(12, len(commit))])
 }

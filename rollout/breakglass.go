@@ -31,15 +31,15 @@ func (b BreakGlass) Encode() string {
 	return strings.TrimSuffix(value.String(), "\n")
 }
 
-// ParseBreakGlass reads the output of Encode, and makes texts printable. It refuses other encodings, such as duplicate
-// fields, because a policy might check the first field while ParseBreakGlass reads the last.
+// ParseBreakGlass reads the output of Encode, and makes texts printable. It refuses JSON that Encode never writes, such
+// as duplicate fields, because a policy might check the first field while ParseBreakGlass reads the last.
 func ParseBreakGlass(value string) (b BreakGlass, err error) {
 	if err := json.Unmarshal([]byte(value), &b); err != nil {
 		return b, fmt.Errorf("is not valid: %w", err)
 	}
 	switch {
 	case b.Release == "" || b.Serial < 1:
-		return b, errors.New("names no release or no serial")
+		return b, errors.New("lacks a release or a serial")
 	case b.Encode() != value:
 		return b, errors.New("was not written by gitrollout abort --break-glass")
 	}

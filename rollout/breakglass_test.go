@@ -19,8 +19,8 @@ func TestParseBreakGlass(t *testing.T) {
 	for value, want := range map[string]string{
 		"":                                   "is not valid",
 		"v2 burns":                           "is not valid",
-		`{"release":"h1-7b4e2a91d0"}`:        "names no release or no serial",
-		`{"serial":4}`:                       "names no release or no serial",
+		`{"release":"h1-7b4e2a91d0"}`:        "lacks a release or a serial",
+		`{"serial":4}`:                       "lacks a release or a serial",
 		`{"release":"h1-7","serial":"four"}`: "is not valid",
 		`{"release":"h1-7","serial":4,"to":"v3"}`: "was not written by",
 		b.Encode() + "{}":                         "is not valid", " " + b.Encode(): "was not written by gitrollout",

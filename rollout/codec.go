@@ -156,11 +156,12 @@ func ParseEditedState(file string, data []byte) (*State, error) {
 	case inFlight && s.Release == nil:
 		return nil, Invalidf(file, "release", "is missing while the phase is %s", s.Phase)
 	case s.Phase == Aborting && (s.Rollback == nil || s.Stable == nil):
-		return nil, Invalidf(file, "retreat", "or stable is missing while the phase is %s", s.Phase)
+		return nil, Invalidf(file, "retreat", "must be set together with stable while the phase is %s", s.Phase)
 	case s.Draining != nil && (s.Stable == nil || s.Release != nil):
 		return nil, Invalidf(file, "former", "is set without stable, or together with release")
 	case s.Watch != nil && (s.Phase != Healthy || s.Stable == nil || s.Release != nil):
-		return nil, Invalidf(file, "watch", "is set without stable, together with release, or while the phase is %s", s.Phase)
+		return nil, Invalidf(file, "watch", "is allowed only with stable, without release and in phase Healthy: "+
+			"the phase is %s", s.Phase)
 	case s.Phase == Degraded && s.Stable == nil:
 		return nil, Invalidf(file, "stable", "is missing while the phase is %s", s.Phase)
 	}

@@ -33,7 +33,7 @@ type AutoRevert string
 
 const (
 	AutoRevertPropose AutoRevert = "propose" // push a reverting branch, and open a pull request
-	AutoRevertPush    AutoRevert = "push"    // push the revert; if it might undo other changes, propose it
+	AutoRevertPush    AutoRevert = "push"    // push the revert, but only propose a revert that might undo other changes
 	AutoRevertOff     AutoRevert = "off"
 )
 

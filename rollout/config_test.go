@@ -138,7 +138,7 @@ func TestParseConfigRefuses(t *testing.T) {
 		"cohort of too many": {apps + "sharedChanges: {cohorts: [101%]}\n",
 			`sharedChanges.cohorts[0]: "101%" is not a size of a cohort; give 1 or more apps, or 1% to 100%`},
 		"cohorts shrink": {apps + "sharedChanges: {cohorts: [10%, 10%, 100%]}\n",
-			`sharedChanges.cohorts[1]: "10%" is not more than "10%" of the cohort before; count the apps of the cohorts before too: [1, 10%, 100%]`},
+			`sharedChanges.cohorts[1]: "10%" is not more than the previous cohort's "10%"; include the apps of all earlier cohorts: [1, 10%, 100%]`},
 		"cohorts end": {apps + "sharedChanges: {cohorts: [1, 10%]}\n",
 			"sharedChanges.cohorts: " + noLast},
 		"soak": {apps + "sharedChanges: {soak: soon}\n",

@@ -32,7 +32,7 @@ const nameSecret = "name a Secret: {secretRef: {name: notifications, key: slack}
 // ReadValue reads a credential. Errors do not contain the secret.
 func (c *credentialFile) ReadValue(raw any) error {
 	if _, ok := raw.(map[string]any); !ok {
-		return Invalidf("", "", "is written out, and the configuration is in Git").WithFix(nameSecret)
+		return Invalidf("", "", "is in plain text, and the configuration is in Git").WithFix(nameSecret)
 	}
 	type plain credentialFile
 	if wrong := Read("", raw, (*plain)(c)); wrong != nil {
@@ -60,12 +60,12 @@ func (s *section) credential(name string, raw credentialFile) (c Credential, err
 	if c.File = raw.File; raw.File != "" {
 		ways++
 		if strings.ContainsAny(raw.File, `/\`) || raw.File == ".." || raw.File == "." {
-			return c, s.invalid(name+".file", "name a file of the folder "+EnvPrefix+"DIR, without a path",
+			return c, s.invalid(name+".file", "name a file in the folder $"+EnvPrefix+"DIR, without a path",
 				"%q is not a file's name", raw.File)
 		}
 	}
 	if ways != 1 {
-		return c, s.invalid(name, nameSecret, "needs either secretRef, env or file")
+		return c, s.invalid(name, nameSecret, "needs exactly one of secretRef, env and file")
 	}
 	return c, nil
 }

@@ -24,12 +24,12 @@ const (
 	EventStalled              EventKind = "stalled"   // no progress within the deadline
 	EventHeld                 EventKind = "held"      // an error stops updates (State.Held)
 	EventWaiting              EventKind = "waiting"   // a window, freeze, Job or hold delays a new version
-	EventDegraded             EventKind = "degraded"  // the serving version was still unhealthy at its deadline
+	EventDegraded             EventKind = "degraded"  // the serving version stayed unhealthy until the deadline
 	EventRecovered            EventKind = "recovered" // a problem has ended
 )
 
-// EventKinds lists all kinds, the most important first. Of an event's kinds, a receiver gets only the first requested
-// kind.
+// EventKinds lists all kinds, the most important first. A receiver gets an event once, with the first kind that the
+// receiver requested.
 func EventKinds() []EventKind {
 	return []EventKind{
 		EventAborted, EventRolledBack, EventCompleted, EventStalled, EventDegraded, EventHeld,
@@ -103,7 +103,7 @@ func (e *Event) Is(kinds ...EventKind) bool {
 // RecordedApp is the change of one state file.
 type RecordedApp struct {
 	App           string
-	Before, After State // zero if the commit lacks the file
+	Before, After State // zero if the commit adds or deletes the file
 }
 
 // StateCommit is one commit of the state branch.

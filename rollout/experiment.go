@@ -10,8 +10,8 @@ type Experiment struct {
 
 	// Duration starts when all pods are available. If nil, the required analyses end the step.
 	Duration *time.Duration `json:"duration" min:"1" fix:"leave duration out to wait for the analyses with requiredForCompletion: true"`
-	// ProgressDeadlineSeconds limits the wait for another ready pod, until all pods are available. After this time, the
-	// release is rolled back. Default: the Rollout's.
+	// ProgressDeadlineSeconds limits the time without another ready pod. If this time passes before all pods are
+	// available, the release is rolled back. Default: the Rollout's.
 	ProgressDeadlineSeconds int `json:"progressDeadlineSeconds" own:"" min:"1" fix:"write seconds, or leave it out"`
 }
 
@@ -21,7 +21,7 @@ type ExperimentTemplate struct {
 	SpecRef  SpecRef `json:"specRef" needs:"write stable or canary" oneOf:"stable canary"`
 	Replicas int     `json:"replicas" default:"1" min:"1" fix:"write 1 or more, or leave the template out"`
 
-	// Weight is the pods' share of requests, out of Traffic.MaxWeight, while all are ready.
+	// Weight is the pods' share of requests, out of Traffic.MaxWeight, while all pods are ready.
 	Weight int `json:"weight" max:"1000000"`
 
 	Labels      map[string]string // additional labels of pods
@@ -41,7 +41,7 @@ const (
 // ExperimentAnalysis is an analysis of an experiment. If the analysis fails, the release is rolled back.
 type ExperimentAnalysis struct {
 	Name     string
-	Required bool // must pass before the experiment ends
+	Required bool
 	*Analysis
 }
 
@@ -50,7 +50,7 @@ func (e *Experiment) RunsOn(ref SpecRef) (ExperimentTemplate, bool) {
 	return Find(e.Templates, func(t ExperimentTemplate) bool { return t.SpecRef == ref })
 }
 
-// Weight returns the sum of a version's weights, or of all weights for "".
+// Weight returns the sum of a version's weights; for "", of all weights.
 func (e *Experiment) Weight(ref SpecRef) (sum int) {
 	if e == nil {
 		return 0

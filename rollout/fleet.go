@@ -37,8 +37,8 @@ func (s *Stage) Ranked(app string) []string {
 	})
 }
 
-// NeededBefore returns how many lower-ranked clusters must finish a change before the cluster with this rank starts
-// (MaxUpdate).
+// NeededBefore returns how many clusters with lower ranks must finish a change before the cluster with this rank
+// starts.
 func (s *Stage) NeededBefore(rank int) int {
 	n := len(s.Clusters)
 	return max(0, rank+1-min(n, max(1, s.MaxUpdate.RoundDown(n))))
@@ -120,7 +120,7 @@ func resolve(s *Stage, field string, clusters []string, stageOf map[string]strin
 		}
 	}
 	if len(all) == 0 {
-		return nil, Invalidf(FleetPath, field, "matches no cluster, so the next stage would wait for nothing").
+		return nil, Invalidf(FleetPath, field, "matches no cluster, so the next stage would not wait").
 			WithFix("name one of %s", known)
 	}
 	slices.Sort(all)

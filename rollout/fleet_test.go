@@ -53,7 +53,7 @@ func TestFleetRefuses(t *testing.T) {
 		"no clusters": {stages("name: a"), "stages[1].clusters: is missing; name the stage's clusters"},
 		"empty":       {stages("name: a, clusters: []"), "stages[1].clusters: is empty; name the stage's clusters"},
 		"no match": {stages("name: a, clusters: [test-*]"),
-			"stages[1].clusters: matches no cluster, so the next stage would wait for nothing; name one of dev, prod-eu"},
+			"stages[1].clusters: matches no cluster, so the next stage would not wait; name one of dev, prod-eu"},
 		"no cluster": {stages("name: a, clusters: [stagin]"), `stages[1].clusters[0]: "stagin" is not a cluster: ` +
 			`.gitrollout/stagin/config.yaml does not exist; did you mean staging?`},
 		"pattern": {stages("name: a, clusters: ['a[']"), `stages[1].clusters[0]: "a[" is not a pattern for names of clusters; name a`},

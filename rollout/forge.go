@@ -71,7 +71,7 @@ func (f *Forge) check(file string) error {
 	} {
 		for i, name := range list.names {
 			if !list.allowed.MatchString(name) || strings.TrimSpace(name) != name {
-				return at.invalid(fmt.Sprintf("%s[%d]", list.field, i), list.fix, "%q does not name one", name)
+				return at.invalid(fmt.Sprintf("%s[%d]", list.field, i), list.fix, "%q is not valid", name)
 			}
 		}
 	}

@@ -45,8 +45,8 @@ func TestParseForgeRefuses(t *testing.T) {
 			`.url: "https://example.com/?a=b" has a query or a fragment; write https://git.example.com`},
 		"repository": {"repository: shop", `.repository: "shop" is not a repository's path; write owner/name`},
 		"dots":       {"repository: a/../b", `.repository: "a/../b" is not a repository's path; write owner/name`},
-		"label":      {"labels: [\"a,b\"]", `.labels[0]: "a,b" does not name one; use up to 50 characters without commas`},
-		"reviewer":   {"reviewers: [ok, \"@ann\"]", `.reviewers[1]: "@ann" does not name one; write the name of a user, or org/team`},
+		"label":      {"labels: [\"a,b\"]", `.labels[0]: "a,b" is not valid; use up to 50 characters without commas`},
+		"reviewer":   {"reviewers: [ok, \"@ann\"]", `.reviewers[1]: "@ann" is not valid; write the name of a user, or org/team`},
 		"many":       {"labels: [a, b, c, d, e, f, g, h, i, j, k]", ".labels: has 11 entries, at most 10 are allowed; leave some out"},
 	} {
 		checkRefused(t, name, "apps: [{path: a}]\nforge: {"+tt.text+"}\n", "forge"+tt.want)

@@ -10,7 +10,7 @@ import (
 type ForgeUpdate struct {
 	Cluster   string
 	Subject   string // the change, in one line; "" if the state is reported again, as after a restart
-	Before    State  // zero if the state is reported again
+	Before    State  // zero without Subject
 	After     State
 	Proposals []Proposal // proposals that exist, or that this change removed
 }

@@ -125,7 +125,7 @@ var formats = map[string]Format{
 	"service": {regexp.MustCompile(`^[a-z]([-a-z0-9]{0,61}[a-z0-9])?$`),
 		"a valid Service name", "use lower case letters, digits and -, a letter first, at most 63"},
 	"part": {regexp.MustCompile(`^[a-z0-9]([-a-z0-9]{0,30}[a-z0-9])?$`),
-		"a valid name: names of objects contain it", "use lower case letters, digits and -, at most 32"},
+		"valid in the names of objects", "use lower case letters, digits and -, at most 32"},
 	"route": {regexp.MustCompile(`^[a-z0-9]([-a-z0-9]{0,38}[a-z0-9])?$`),
 		"a valid route name: objects are named after the route", "use lower-case letters, digits and -, at most 40"},
 	"cookie": {regexp.MustCompile(`^[A-Za-z0-9_-]{1,100}$`), "a valid cookie name", "use letters, digits, - and _"},

@@ -20,7 +20,7 @@ type Hash string
 
 // HashTemplate returns the hash of spec.template.
 func HashTemplate(template map[string]any) (Hash, error) {
-	raw, err := json.Marshal(template) // sorts keys
+	raw, err := json.Marshal(template)
 	if err != nil {
 		return "", fmt.Errorf("hash pod template: %w", err)
 	}

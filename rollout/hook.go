@@ -26,7 +26,7 @@ const (
 	MaxHookLog        = 2048
 )
 
-// HookRun records a run of a hook. The record precedes the Job, so that only one Job is created.
+// HookRun records a run of a hook. The run is recorded before its Job exists, so that no second Job is created.
 type HookRun struct {
 	Name    string    `json:"name"` // the hook's namespace/name in Git
 	When    HookWhen  `json:"when"`
@@ -37,7 +37,7 @@ type HookRun struct {
 	Attempt int       `json:"attempt"`
 	Content Hash      `json:"content,omitempty"` // hash of the hook's manifest at the start
 	Message string    `json:"message,omitempty"` // why the Job failed, was deleted or created again
-	Log     string    `json:"log,omitempty"`     // last lines of the log, if the hook has AnnotationHookLog
+	Log     string    `json:"log,omitempty"`     // the log's last lines, with AnnotationHookLog
 	// Interrupt means that a newer release with the same hook deletes the running Job.
 	Interrupt bool `json:"interrupt,omitempty"`
 	Past      bool `json:"past,omitempty"` // no longer counts: another attempt, release or run followed

@@ -17,7 +17,7 @@ type Limits struct {
 const (
 	defaultMemory     Bytes = 512 << 20
 	defaultRenderTime       = 30 * time.Second
-	leastMemory       Bytes = 128 << 20 // an app with one object needs less than half
+	leastMemory       Bytes = 128 << 20 // an app with one object needs under 64 MiB
 )
 
 // OrDefault sets zero fields to defaults.

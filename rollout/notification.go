@@ -44,7 +44,7 @@ func TroubleKinds() []EventKind {
 	return []EventKind{EventAborted, EventStalled, EventDegraded, EventHeld}
 }
 
-// Services returns each service's fields, by the service's name.
+// Services returns each service's fields, by name.
 func Services() map[string]ServiceFields {
 	return map[string]ServiceFields{
 		"slack":        {Needs: []string{"url|token"}, May: []string{"channel", "address"}},
@@ -197,7 +197,7 @@ func (s *section) template(name, text string) (*texttemplate.Template, error) {
 	}
 	t, err := texttemplate.New(name).Option("missingkey=error").Funcs(boundedFuncs()).Parse(text)
 	if err == nil && len(t.Templates()) > 1 {
-		err = errors.New("defines another template: write its text where it is used")
+		err = errors.New("defines another template: write that text in place")
 	}
 	if err == nil {
 		err = checkNodes(t.Root, 0)
@@ -252,7 +252,7 @@ func (s *section) checkFields() error {
 		case first < 0:
 			return s.invalid(among[0], "write "+strings.Join(among, " or "), "is missing")
 		case slices.ContainsFunc(among[first+1:], isSet):
-			return s.invalid(among[1], "write "+strings.Join(among, " or ")+", and not both", "is there besides %s", among[0])
+			return s.invalid(among[1], "write "+strings.Join(among, " or ")+", and not both", "conflicts with %s", among[0])
 		}
 	}
 	for _, name := range s.set {
@@ -276,7 +276,7 @@ func (s *section) checkValues(raw serviceFile) error {
 	}
 	if _, hasToken := s.into.Credentials["token"]; s.into.Service == "slack" && hasToken != (raw.Channel != "") {
 		return s.invalid("channel", "write channel together with token; the url of a webhook has its own channel",
-			"and token go together")
+			"is needed with token, and only with it")
 	}
 	if s.into.Service == "email" {
 		for i, text := range append([]string{raw.From}, raw.To...) {
@@ -297,10 +297,10 @@ func (s *section) checkValues(raw serviceFile) error {
 	}
 	_, user := s.into.Credentials["username"]
 	if user && raw.TLS == "none" {
-		return s.invalid("tls", "use starttls or tls", "is none, and there is a password to send")
+		return s.invalid("tls", "use starttls or tls", "is none, which would send the password unencrypted")
 	}
 	if _, password := s.into.Credentials["password"]; user != password {
-		return s.invalid("password", "write both, or neither", "and username go together")
+		return s.invalid("password", "write both, or neither", "is needed with username, and only with it")
 	}
 	for _, name := range slices.Sorted(maps.Keys(raw.Headers)) {
 		if !formats["header"].Pattern.MatchString(name) {

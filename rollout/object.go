@@ -48,7 +48,7 @@ func (o Object) Label(key string) string { return text(o.Map("metadata", "labels
 // IsSecret reports whether the object is a Secret.
 func (o Object) IsSecret() bool { return o.Kind() == "Secret" && o.APIVersion() == "v1" }
 
-// CreateOnly reports whether gitrollout never updates the Secret.
+// CreateOnly reports whether the object is a Secret that gitrollout never updates.
 func (o Object) CreateOnly() bool {
 	return o.IsSecret() && o.Annotation(AnnotationCreateOnly) == "true"
 }

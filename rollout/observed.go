@@ -17,7 +17,7 @@ type Observed struct {
 	Unread    []Workload                    // workloads in namespaces that gitrollout may not read
 }
 
-// Trouble is a live object that kstatus finds unhealthy, as in Flux.
+// Trouble is a live object that kstatus, as used by Flux, finds unhealthy.
 type Trouble struct {
 	Ref     Ref
 	Failed  bool   // true: failed for kstatus; false: may still become ready
@@ -50,7 +50,7 @@ type ObservedWorkload struct {
 	Synced     bool       // the controller has seen the newest spec, and the watch has the newest revision
 	Complete   bool       // all pods have the newest template and are available; no old pod is left
 	Available  int        // status.availableReplicas
-	Surge      int        // Deployments: how many pods more than Replicas the live strategy allows
+	Surge      int        // Deployments: how many pods the live strategy allows above Replicas
 	First      int        // ordered kinds: lowest ordinal of a pod
 	Floor      int        // ordered kinds: lowest ordinal with the newest template; others: how many pods stay old
 	Unordered  bool       // Kruise's StatefulSets: pods at or above Floor may have the old template
@@ -63,9 +63,9 @@ type ObservedWorkload struct {
 type Revision struct {
 	Name       string
 	Hash       Hash        // AnnotationHash, "" if unknown
-	Pin        Pin         // label that only this revision's pods have; zero if unknown
+	Pin        Pin         // zero if unknown
 	Current    bool        // has the live template
-	Base       bool        // the status's currentRevision; DaemonSets: has pods, but no known hash
+	Base       bool        // is status.currentRevision; DaemonSets: has pods, but no known hash
 	Number     int         // deployment.kubernetes.io/revision, or the ControllerRevision's revision
 	Created    time.Time   // in whole seconds
 	Desired    int         // a ReplicaSet's spec.replicas; other kinds: how many pods should have the revision

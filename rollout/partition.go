@@ -19,7 +19,7 @@ type Partitioned struct {
 	Percent    bool   // percentages are allowed; the controller rounds them up
 	Ordered    bool   // updates by ordinal; in a rollback, broken pods must be evicted
 	MinReady   string // path of minReadySeconds
-	Nodes      string // path of how many nodes need a pod; "" if spec.replicas counts pods
+	Nodes      string // path of the number of nodes that need a pod; "" if spec.replicas counts pods
 	Only       string // path of a field that limits updates to selected pods, or ""
 	Status     PartitionStatus
 
@@ -93,7 +93,7 @@ type partitionedFile struct {
 	Partition  struct {
 		Path   string `json:"path" needs:"name the field, as in spec.updateStrategy.partition" is:"specPath"`
 		Counts string `json:"counts" default:"old" oneOf:"old new" fix:"write old if the field counts pods of the old version, and new if it counts updated pods"`
-		Unit   string `json:"unit" default:"pods" oneOf:"pods percent" fix:"write pods for a number, and percent if the field takes a percentage, too, and rounds it up"`
+		Unit   string `json:"unit" default:"pods" oneOf:"pods percent" fix:"write pods if the field takes only a number, and percent if it also takes a percentage and rounds it up"`
 	} `json:"partition" needs:"say which field stages its pods: partition: {path: spec.updateStrategy.partition}; if none does, remove this entry and the Rollout: the workload is applied as it is"`
 	Ordered         bool            `json:"ordered"`
 	MinReadySeconds string          `json:"minReadySeconds" default:"spec.minReadySeconds" is:"specPath"`
@@ -113,12 +113,12 @@ func parsePartitioned(file string, raw []partitionedFile) (all []Partitioned, er
 		partitioned, _ := FindPartitioned(nil, r.APIVersion, r.Kind)
 		switch {
 		case builtIn || partitioned != nil:
-			return nil, at.invalid("kind", "leave the entry out", "%s moves in stages without being listed", r.Kind)
+			return nil, at.invalid("kind", "leave the entry out", "%s is released in stages without an entry", r.Kind)
 		case ref.Group == "batch" || strings.HasPrefix(APIVersion, ref.Group+"/"):
 			return nil, at.invalid("apiVersion", "leave the entry out", "%s %s has no partition", r.APIVersion, r.Kind)
 		case twice:
 			return nil, at.invalid("kind", "keep only the entry for the version in your manifests",
-				"%s of %s is workloads[%d], too", r.Kind, ref.Group, first)
+				"%s of %s is also in workloads[%d]", r.Kind, ref.Group, first)
 		case isTaken(p.Partition, p.MinReady, ownMinReady):
 			return nil, at.invalid("partition.path", "name the field that says how many pods keep their version",
 				"%q has a fixed meaning already", p.Partition)
@@ -152,7 +152,7 @@ func PartitionedText(all []Partitioned) string {
 
 // PartitionedOf decodes App.Workloads.
 func PartitionedOf(a App) (all []Partitioned) {
-	_ = json.Unmarshal([]byte(a.Workloads), &all) // encoded by PartitionedText
+	_ = json.Unmarshal([]byte(a.Workloads), &all)
 	return all
 }
 

@@ -29,7 +29,7 @@ func TestWorkloadsOfAConfiguration(t *testing.T) {
 		t.Errorf("it is found as %+v", found)
 	}
 	const noPartition = " has a fixed meaning already; name the field that says how many pods keep their version"
-	const isStaged = " moves in stages without being listed; leave the entry out"
+	const isStaged = " is released in stages without an entry; leave the entry out"
 	const notInSpec = " is not a field below spec; write its path, as in spec.updateStrategy.partition"
 	for _, c := range []struct{ entry, wrong string }{
 		{"apps/v1, kind: StatefulSet, partition: {path: spec.a}", "[0].kind: StatefulSet" + isStaged},
@@ -62,7 +62,7 @@ func TestWorkloadsOfAConfiguration(t *testing.T) {
 			`spec.updateStrategy.partition}; if none does, remove this entry and the Rollout: the workload is applied as it is`},
 		{"a.io/v1, kind: Set, partition: {path: spec.a}, status: {updated: 3}", `[0].status.updated: must be a string, not 3; quote it`},
 		{"a.io/v1, kind: A, partition: {path: spec.a}}, {apiVersion: a.io/v2, kind: A, partition: {path: spec.a}",
-			`[1].kind: A of a.io is workloads[0], too; keep only the entry for the version in your manifests`},
+			`[1].kind: A of a.io is also in workloads[0]; keep only the entry for the version in your manifests`},
 	} {
 		checkRefused(t, c.entry, config+" [{apiVersion: "+c.entry+"}]", "workloads"+c.wrong)
 	}

@@ -12,7 +12,7 @@ import (
 // Policy has cluster operators' rules for apps. A push to the users' branch cannot change these rules.
 type Policy struct {
 	File      string
-	Unmatched string // "deny" (default) or PolicyAllow, for apps without a project
+	Unmatched string // "deny" (default) or PolicyAllow
 	Projects  []Project
 }
 
@@ -21,7 +21,7 @@ const PolicyAllow = "allow"
 
 // Project has rules for some apps, in addition to the configuration's rules.
 type Project struct {
-	Name             string       `json:"name" needs:"name the project: messages do" is:"label"`
+	Name             string       `json:"name" needs:"write a name, which messages show" is:"label"`
 	Apps             []string     `json:"apps" needs:"name its apps: [shop, shop-*]" like:"glob"`
 	Sources          []string     `json:"sources" max:"100" fix:"use wildcards, such as apps/shop/**"`
 	Namespaces       []string     `json:"namespaces" needs:"name where its objects may be: [shop, shop-*]" max:"100" is:"namespaces" fix:"use wildcards, such as shop-*"`
@@ -54,7 +54,7 @@ type EvidenceRules struct {
 	MinDuration     time.Duration `json:"minDuration"` // least total of timed pauses and experiments
 }
 
-// AuthorRules are further requirements on the commits of some authors. All matching rules count.
+// AuthorRules are further requirements on the commits of some authors. All matching rules apply.
 type AuthorRules struct {
 	Authors []string `json:"authors" needs:"name authors: ['*[bot]']" max:"100" is:"author"`
 	EvidenceRules
@@ -90,7 +90,7 @@ func ParsePolicy(file string, data []byte) (*Policy, error) {
 	for i, p := range raw.Projects {
 		at := fmt.Sprintf("projects[%d].", i)
 		if names[p.Name] {
-			return nil, Invalidf(file, at+"name", "%q is also the name of another project", p.Name).WithFix("give it its own")
+			return nil, Invalidf(file, at+"name", "%q is also the name of another project", p.Name).WithFix("use another name")
 		}
 		names[p.Name] = true
 		if err := checkGlobs(file, at+"apps", p.Apps); err != nil {
@@ -103,8 +103,8 @@ func ParsePolicy(file string, data []byte) (*Policy, error) {
 			}
 		}
 		if p.Resources.Allow != nil && len(p.Resources.Allow) == 0 {
-			return nil, Invalidf(file, at+"resources.allow", "is empty, and nothing would be allowed").
-				WithFix("list kinds, or leave it out to allow all that deny does not name")
+			return nil, Invalidf(file, at+"resources.allow", "is empty, so nothing would be allowed").
+				WithFix("list kinds, or leave it out to allow all kinds not in deny")
 		}
 	}
 	return &Policy{File: file, Unmatched: raw.Unmatched, Projects: raw.Projects}, nil
@@ -120,8 +120,8 @@ func isSource(pattern string) bool {
 	return true
 }
 
-// ProjectOf returns the app's project, or nil without a policy. An app in two projects is an InvalidError with
-// HeldPolicy. An app in no project gets nil if Unmatched is PolicyAllow, else such an error.
+// ProjectOf returns the app's project, or nil without a policy. For an app in no project, it returns nil if Unmatched
+// is PolicyAllow, else an InvalidError (HeldPolicy). For an app in two projects, it also returns an InvalidError.
 func (p *Policy) ProjectOf(app string) (found *Project, err error) {
 	if p == nil {
 		return nil, nil
@@ -159,14 +159,14 @@ func (r AuthorRules) Has(author string) bool {
 	})
 }
 
-// UnknownAuthor is the author of a commit that is too old to read. All AuthorRules apply.
+// UnknownAuthor is the author of a commit that is too old to read. All AuthorRules apply to such commits.
 const UnknownAuthor = "unknown"
 
 // ByAuthor is the field in messages about AuthorRules.
 const ByAuthor = "rollouts.byAuthor"
 
 // Bars returns why the project, perhaps nil, ignores an author's promotions, or "". The second result reports whether
-// any rule ignores promotions.
+// any rule bars any author.
 func (p *Project) Bars(author string) (why string, some bool) {
 	for i := 0; p != nil && i < len(p.Rollouts.ByAuthor); i++ {
 		rule := p.Rollouts.ByAuthor[i]

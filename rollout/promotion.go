@@ -68,7 +68,7 @@ func ParsePromotion(file string, data []byte) (*Promotion, error) {
 	}
 	p := wire.Promotion
 	if p.Through = string(wire.Through); p.Through != "" && wire.Workloads != nil {
-		return nil, Invalidf(file, "workloads", "and through exclude each other").WithFix("keep only one")
+		return nil, Invalidf(file, "workloads", "conflicts with through").WithFix("keep only one")
 	}
 	for w, step := range wire.Workloads {
 		if p.Workloads == nil {
@@ -80,7 +80,7 @@ func ParsePromotion(file string, data []byte) (*Promotion, error) {
 		p.Through = cmp.Or(p.Through, Full)
 	}
 	if p.RestartAt.IsZero() == (p.Decision == Restart) {
-		return nil, Invalidf(file, "restartAt", "and decision: restart need each other").
+		return nil, Invalidf(file, "restartAt", "is needed with decision: restart, and only with it").
 			WithFix("give both, as in restartAt: %s", "2026-01-02T15:04:05Z")
 	}
 	p.Digest = Digest(data, 5)
@@ -121,7 +121,8 @@ func (p Promotion) For(s State) Promotion {
 	return p
 }
 
-// Encode returns the file's bytes. An empty apiVersion becomes StepsVersion if a field needs it, else AlphaVersion.
+// Encode returns the file's bytes. An empty apiVersion becomes StepsVersion if a field needs this version, else
+// AlphaVersion.
 func (p Promotion) Encode() ([]byte, error) {
 	_, err := strconv.Atoi(p.Through)
 	if isNew := err == nil || p.Workloads != nil || !p.Since.IsZero(); p.APIVersion == "" && isNew {

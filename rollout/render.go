@@ -128,7 +128,7 @@ type Render struct {
 	Generated []Ref             // objects generated for routers during releases, sorted
 
 	packed string  // Objects as JSON, after Pack
-	of     *Render // the packed render of an Unpacked one
+	of     *Render // the packed render from which Unpacked made this
 }
 
 // Pack stores Objects as JSON, which takes a tenth of the memory. Objects is then nil.
@@ -148,7 +148,7 @@ func (r *Render) Unpacked() *Render {
 	return &out
 }
 
-// Packed returns the packed render of an Unpacked one. It returns any other render, such as a changed copy, unchanged.
+// Packed returns the packed render from which Unpacked made r. It returns any other render, or a changed copy, as is.
 func (r *Render) Packed() *Render {
 	if r != nil && r.of != nil {
 		same := *r
@@ -246,7 +246,7 @@ func (e *InvalidError) And(more *InvalidError) *InvalidError {
 	return e
 }
 
-// Below prefixes Field and the fields in Also.
+// Below puts a parent's path before Field and before the fields in Also.
 func (e *InvalidError) Below(field string) {
 	e.Field = strings.TrimSuffix(field+"."+e.Field, ".")
 	e.Also = strings.ReplaceAll(e.Also, alsoText, alsoText+field+".")
@@ -277,7 +277,7 @@ func (p place) invalid(field, fix, format string, args ...any) error {
 	return Invalidf(p.file, p.field+"."+field, format, args...).WithFix("%s", fix)
 }
 
-// ByRef returns the objects as Object.Told; nil for a nil Render.
+// ByRef returns Object.Told of each object; nil for a nil Render.
 func (r *Render) ByRef() map[Ref]Object {
 	if r = r.Unpacked(); r == nil {
 		return nil

@@ -15,7 +15,7 @@ type Sequential struct {
 	Stable int       `json:"stable" large:"yes"` // all requests to stable
 	// Past has stable's bad and total requests at earlier weights. It is nil without Compare.MaxIncrease.
 	Past []int `json:"past,omitempty" large:"yes"`
-	// Last has the new requests to each version in the last measurement that counted.
+	// Last has each version's new requests in the last measurement that counted both versions.
 	Last  []int  `json:"last,omitempty" large:"yes"`
 	Tests []Test `json:"tests"` // one, or one for each bound of a histogram
 

@@ -24,8 +24,8 @@ func (s SharedChanges) check(file string) error {
 		case c.Value == 0 || c.Percent && c.Value > 100:
 			return Invalidf(file, at, "%q is not a size of a cohort", c).WithFix("give 1 or more apps, or 1%% to 100%%")
 		case c.Percent == before.Percent && c.Value <= before.Value && i > 0:
-			return Invalidf(file, at, "%q is not more than %q of the cohort before", c, before).
-				WithFix("count the apps of the cohorts before too: [1, 10%%, 100%%]")
+			return Invalidf(file, at, "%q is not more than the previous cohort's %q", c, before).
+				WithFix("include the apps of all earlier cohorts: [1, 10%%, 100%%]")
 		}
 	}
 	if n := len(s.Cohorts); n == 0 || s.Cohorts[n-1] != (Amount{Value: 100, Percent: true}) {

@@ -31,7 +31,7 @@ type Spec struct {
 	StableMetadata, NewMetadata string `json:",omitempty"`
 }
 
-// Scaling selects whether canary pods are additional or replace stable pods.
+// Scaling selects whether canary pods are added to stable pods or replace them.
 type Scaling string
 
 // Surge keeps all stable pods, so that an abort starts no pods. InPlace replaces stable pods by canary pods, within
@@ -50,7 +50,7 @@ type Canary struct {
 	Traffic                    *Traffic       // nil: weights are shares of pods, not requests
 	Analysis                   *Analysis      // in the background of the release; nil for none
 	Watch                      *Analysis      `json:",omitempty"`         // after the release; nil for none
-	DynamicStableScale         bool           `json:"dynamicStableScale"` // stable pods decrease with their traffic share
+	DynamicStableScale         bool           `json:"dynamicStableScale"` // less traffic to stable means fewer stable pods
 	Rebalance                  bool           `json:"rebalance" own:""`   // StatefulSets: evict surplus new pods
 	NodeOrder                  []NodeSelector `json:"nodeOrder" own:""`   // DaemonSets: order in which nodes update
 	MinPodsPerReplicaSet       int            // least pods of a version that has pods; 0 or 1: no minimum
@@ -100,7 +100,7 @@ type BlueGreen struct {
 type Step struct {
 	// Name is the user's name for the step, or "".
 	Name string `json:"name" own:""`
-	// SetWeight is the new version's weight: a percentage of pods, or out of Traffic.MaxWeight.
+	// SetWeight is the new version's weight: a percentage of pods, or a share of Traffic.MaxWeight.
 	SetWeight      *int         `json:"setWeight" max:"1000000"`
 	Pause          *Pause       `json:"pause"`
 	SetCanaryScale *CanaryScale `json:"setCanaryScale"`
@@ -115,7 +115,7 @@ type Step struct {
 // Pause waits for a duration, a schedule's next match or, with neither, a promotion.
 type Pause struct {
 	Duration *time.Duration `json:"duration" min:"1" fix:"leave duration out to wait for a promotion"`
-	// Timeout ends the wait for a promotion, as OnTimeout says.
+	// Timeout limits the wait for a promotion. OnTimeout says what follows.
 	Timeout   *time.Duration `json:"timeout" own:"" min:"1" fix:"leave timeout out to wait for a promotion"`
 	OnTimeout string         `json:"onTimeout" own:"" oneOf:"abort promote"` // "" without Timeout; default: abort
 	// Until is a cron schedule. Its next match ends the pause.

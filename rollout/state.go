@@ -15,10 +15,10 @@ type Phase string
 // commit is rejected, else Healthy.
 const (
 	Pending     Phase = "Pending"     // no version is deployed
-	Progressing Phase = "Progressing" // pods are moving to a step's numbers
+	Progressing Phase = "Progressing" // pods start or stop for a step
 	Paused      Phase = "Paused"      // all workloads wait for users, a time or a window
 	Stalled     Phase = "Stalled"     // no progress within the deadline; the release may continue
-	Promoting   Phase = "Promoting"   // all steps are done; the user's rolling update replaces the remaining pods
+	Promoting   Phase = "Promoting"   // all steps are done; the controller replaces the remaining pods
 	Aborting    Phase = "Aborting"    // the release is being rolled back to stable
 	Degraded    Phase = "Degraded"    // the newest commit is rejected, and stable serves; see Shown
 	Healthy     Phase = "Healthy"     // the newest commit's version serves
@@ -47,7 +47,7 @@ type State struct {
 	Ignored    string        `json:"ignored,omitempty" serial:"no"`   // the policy's reason to ignore the promotion file, or ""
 	Held       *Held         `json:"held,omitempty" serial:"no"`
 	Source     string        `json:"source,omitempty" serial:"no"`    // commit whose render is applied
-	Entered    *Entered      `json:"entered,omitempty" serial:"no"`   // the last entry into a change that many apps share
+	Entered    *Entered      `json:"entered,omitempty" serial:"no"`   // the last change of shared files that the app took
 	Soaked     []Soaked      `json:"soaked,omitempty" serial:"no"`    // evidence for other clusters, newest first
 	SoaksSince time.Time     `json:"soaksSince,omitzero" serial:"no"` // when the app became Healthy at Source; zero: no soak
 	Stable     *Release      `json:"stable,omitempty" serial:"yes"`   // the newest version that became stable
@@ -70,7 +70,7 @@ type State struct {
 	Hooks     []HookRun `json:"hooks,omitempty" serial:"no"` // runs of hooks' Jobs, newest last
 }
 
-// Entered records that an app took a change of files that many apps read.
+// Entered records when an app took a change of files that many apps read.
 type Entered struct {
 	At     time.Time `json:"at"`
 	Commit string    `json:"commit"`
@@ -95,7 +95,7 @@ func (p Place) String() string {
 // Same reports whether two places are in the same change.
 func (p Place) Same(o Place) bool { return p.File == o.File && p.ID == o.ID }
 
-// Soaked records that an app was Healthy at a commit for its stage's soak time.
+// Soaked records that an app was Healthy at a commit for the stage's soak time.
 type Soaked struct {
 	Commit string    `json:"commit"`
 	At     time.Time `json:"at"`
@@ -170,7 +170,7 @@ type Release struct {
 	Hash      Hash              `json:"hash"`
 	Author    string            `json:"author"`
 	Subject   string            `json:"subject,omitempty"`
-	Since     time.Time         `json:"since"`          // start of the attempt; in Stable, when it became stable
+	Since     time.Time         `json:"since"`          // start of the attempt; in Stable, when the version became stable
 	Fast      bool              `json:"fast,omitempty"` // verified before, so steps are skipped
 	Templates map[Workload]Hash `json:"templates"`
 	Serial    int               `json:"serial,omitempty"` // first State.Serial of this release; 0 in older states
@@ -201,7 +201,7 @@ type Draining struct {
 // Progress is a staged workload's progress in a release.
 type Progress struct {
 	Workload Workload  `json:"workload"`
-	Step     int       `json:"step"` // index of the current step; Of after the last
+	Step     int       `json:"step"` // index of the current step; equals Of after the last step
 	Of       int       `json:"of"`
 	Name     string    `json:"name"`             // such as "setWeight 20" or "pause 10m0s"
 	Weight   int       `json:"weight"`           // a percentage, or a share of Traffic.MaxWeight
@@ -214,14 +214,14 @@ type Progress struct {
 	PodHash       string `json:"podHash,omitempty"`
 	StablePodHash string `json:"stablePodHash,omitempty"`
 
-	// Left lists Services that lost their role in an edit of the Rollout. Until the release ends, these select the main
-	// Service's pods.
+	// Left lists Services that lost their role in an edit of the Rollout. Until the release ends, these Services select
+	// the main Service's pods.
 	Left []string `json:"left,omitempty"`
 
 	// Suspended means 0 replicas. The step begins when the workload gets replicas.
 	Suspended bool `json:"suspended,omitempty"`
 
-	// Peak is recorded only at a long step. A pod that recovers from a crash makes no new peak.
+	// Peak is recorded only at a step that takes over half of the progress deadline. A recovered pod makes no new peak.
 	Peak *Peak `json:"peak,omitempty"`
 
 	// Available is when all pods of the step's experiment became available. The experiment begins then.
@@ -288,7 +288,7 @@ func (s *State) StableHash(w Workload) Hash {
 	return s.Stable.Templates[w]
 }
 
-// Workloads returns the objects in Inventory with a kind of WorkloadKinds, or with a template in Stable or Release.
+// Workloads returns Inventory's objects that are of WorkloadKinds or have a template in Stable or Release.
 func (s *State) Workloads() (all []Workload) {
 	staged := func(release *Release, w Workload) bool { return release != nil && release.Templates[w] != "" }
 	for _, ref := range s.Inventory {

@@ -9,7 +9,7 @@ import (
 	"text/template/parse"
 )
 
-// boundedFuncs limits the functions' results, because each call may double a text.
+// boundedFuncs limits the results of text/template's functions, because each call may double a text.
 func boundedFuncs() texttemplate.FuncMap {
 	bounded := func(f func(args ...any) string) func(args ...any) (string, error) {
 		return func(args ...any) (string, error) {
@@ -31,7 +31,7 @@ func boundedFuncs() texttemplate.FuncMap {
 	}
 }
 
-// checkNodes refuses nodes that may run too long. Loops must be over lists, and at most two deep.
+// checkNodes refuses nodes that may run too long. Only loops over lists, nested at most two deep, are allowed.
 func checkNodes(list *parse.ListNode, loops int) error {
 	if list == nil {
 		return nil
@@ -40,14 +40,14 @@ func checkNodes(list *parse.ListNode, loops int) error {
 		var err error
 		switch n := node.(type) {
 		case *parse.TemplateNode:
-			err = errors.New("calls another template: write its text where it is used")
+			err = errors.New("calls another template: write that text in place")
 		case *parse.IfNode:
 			err = errors.Join(checkNodes(n.List, loops), checkNodes(n.ElseList, loops))
 		case *parse.WithNode:
 			err = errors.Join(checkNodes(n.List, loops), checkNodes(n.ElseList, loops))
 		case *parse.RangeNode:
 			if !isList(n.Pipe) || loops > 1 {
-				return errors.New("range is for .Kinds, .Analyses and .Over, two deep at most")
+				return errors.New("range works only on .Kinds, .Analyses and .Over, at most two deep")
 			}
 			err = errors.Join(checkNodes(n.List, loops+1), checkNodes(n.ElseList, loops))
 		}

@@ -74,7 +74,7 @@ func characters(text string) string {
 	}, text)
 }
 
-// Tail returns the last lines within a number of bytes.
+// Tail returns the last lines that fit into a number of bytes.
 func Tail(text string, most int) string {
 	var lines []string
 	for _, line := range slices.Backward(strings.Split(text, "\n")) {

@@ -8,14 +8,14 @@ import (
 // Traffic configures routers, like Argo Rollouts' trafficRouting.
 type Traffic struct {
 	Routers       []Router // at least one, ordered by kind; all get the same weight
-	ManagedRoutes []string // header and mirror routes by precedence
+	ManagedRoutes []string // names of routes, highest precedence first
 
 	// MaxWeight is the weight of all requests.
 	MaxWeight int `json:"maxTrafficWeight" default:"100" min:"1" max:"1000000"`
 	// Settle is how long proxies need to learn new endpoints or routes. Most proxies watch the API server and need well
 	// under a second. Traefik collects changes for 2s (providersThrottleDuration).
 	Settle time.Duration `json:"settle" own:"" default:"3s"`
-	// Sticky is nil if the weight decides about each request.
+	// Sticky is nil if the weight decides anew for each request.
 	Sticky *Sticky `json:"sticky" own:""`
 }
 
@@ -72,7 +72,7 @@ type StringMatch struct {
 	Regex  string `json:"regex,omitempty"` // RE2; must match the whole text
 }
 
-// HeaderModifier changes requests' headers, as the Gateway API's HTTPHeaderFilter.
+// HeaderModifier changes requests' headers, like the Gateway API's HTTPHeaderFilter.
 type HeaderModifier struct {
 	_      any      `some:"give set, add or remove"`
 	Set    []Header `json:"set,omitempty" max:"16"` // replaces a header's values

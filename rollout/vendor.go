@@ -29,7 +29,7 @@ type VendorSource struct {
 type VendorChart struct {
 	Repo    string `json:"repo" needs:"write https://host/path, or oci://host/path"`
 	Name    string `json:"name" needs:"name the chart" is:"label"`
-	Version string `json:"version" needs:"write a version, or a range of them, such as ~20.1"`
+	Version string `json:"version" needs:"write a version, or a version range such as ~20.1"`
 
 	// Flat puts the chart into <into>/<name>. A new version has the same path, so references stay valid.
 	Flat bool `json:"flat,omitempty"`
@@ -68,16 +68,16 @@ func ParseVendor(file string, data []byte) ([]VendorSource, error) {
 	for i, s := range raw.Sources {
 		at := fmt.Sprintf("sources[%d].", i)
 		if !IsPlainPath(s.Into) || s.Into == "." && s.Chart == nil {
-			return nil, Invalidf(file, at+"into", "%q is not a folder beside it", s.Into).
-				WithFix("write a path without .., and no slash around it")
+			return nil, Invalidf(file, at+"into", "%q is not a folder beside vendor.yaml", s.Into).
+				WithFix("write a path without .., and without a slash at either end")
 		}
 		if part := ReservedPart(s.Into); part != "" {
 			return nil, Invalidf(file, at+"into", "%q is in %s, which is not for vendored files", s.Into, part).
 				WithFix("name another folder")
 		}
 		if field := s.withPassword(); field != "" {
-			return nil, Invalidf(file, at+field, "has credentials, which all readers of the repository would have").
-				WithFix("take them out, and log in with docker login or helm registry login, or for Git with its own credentials")
+			return nil, Invalidf(file, at+field, "has credentials, which all readers of the repository would see").
+				WithFix("take them out, and log in with docker login or helm registry login; git uses its own credentials")
 		}
 	}
 	return raw.Sources, nil

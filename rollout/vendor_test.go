@@ -18,7 +18,7 @@ func TestVendorInto(t *testing.T) {
 	in := func(part string) string {
 		return " is in " + part + ", which is not for vendored files; name another folder"
 	}
-	const none = " is not a folder beside it; write a path without .., and no slash around it"
+	const none = " is not a folder beside vendor.yaml; write a path without .., and without a slash at either end"
 	for into, want := range map[string]string{
 		"charts": "", "a": "", "a/b.c": "", "git": "", "a/.github/x": "", "..a": "", ".": "",
 		"..": none, "../a": none, "/a": none, "a/../b": none, "a/./b": none, "./a": none, "a/": none,

@@ -3,8 +3,8 @@ package rollout
 import "slices"
 
 const (
-	// APIVersion is the version of new files. Records and promotion files, which an older program may read, have
-	// Config.APIVersion.
+	// APIVersion is the version of new files. Records and promotion files have Config.APIVersion, because an older
+	// program may read them.
 	APIVersion = "gitrollout.dev/v1beta1"
 	// AlphaVersion has APIVersion's fields, but its Promotions count steps from 0.
 	AlphaVersion = "gitrollout.dev/v1alpha1"

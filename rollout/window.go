@@ -120,7 +120,7 @@ type Shut struct {
 	Freeze *Freeze   // nil for a window
 	Window *Window   // the Deny window; nil for a freeze, or if no Allow window is open
 	Until  time.Time // releases do not advance before Until; zero if unknown
-	Exact  bool      // true: releases may advance at Until; false: the search ended there
+	Exact  bool      // true: releases may advance at Until; false: perhaps only later
 }
 
 // ShutAt returns why releases may not advance at a time, or false.

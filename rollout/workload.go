@@ -81,7 +81,7 @@ func (w *Workload) UnmarshalText(b []byte) error {
 	kind, group, isOther := strings.Cut(read.Kind, ".")
 	isKnown := read.kind() >= 0 || isOther && kind != "" && group != ""
 	if len(parts) != 2 || parts[0] == "" || parts[1] == "" || !isKnown {
-		return fmt.Errorf("workload %q: want namespace/name", b)
+		return fmt.Errorf("workload %q: want namespace/name or Kind/namespace/name", b)
 	}
 	*w, _ = WorkloadOf(Workload{Kind: read.Kind, Namespace: parts[0], Name: parts[1]}.Ref())
 	return nil
@@ -95,15 +95,15 @@ const (
 	AnnotationCluster = "gitrollout.dev/cluster"       // on applied objects: the cluster's name in Git
 	AnnotationHash    = "gitrollout.dev/template-hash" // on workloads: Hash of the applied pod template
 	AnnotationCommit  = "gitrollout.dev/commit"        // on workloads: commit of the applied pod template
-	// LabelSerial has State.Mark on workloads. A record with a lower Serial is outdated. The Deployment controller
-	// would copy an annotation to the ReplicaSet at each step.
+	// LabelSerial has State.Mark on workloads. A record with a lower Serial is outdated. LabelSerial is a label,
+	// because the Deployment controller would copy an annotation to the ReplicaSet at each step.
 	LabelSerial      = "gitrollout.dev/serial"
 	AnnotationStatus = "gitrollout.dev/status" // on workloads at a step: a text about the release
 	// on generated objects: the Rollout that needs them
 	AnnotationGenerated = "gitrollout.dev/generated-by"
-	// on an experiment's objects and pods: their Deployment
+	// on an experiment's objects and pods: the Deployment's name
 	LabelExperiment = "gitrollout.dev/experiment"
-	// on pods: metadata that gitrollout gave by role (Spec.StableMetadata)
+	// on pods: metadata for the pod's role (Spec.StableMetadata)
 	AnnotationRole = "gitrollout.dev/role-metadata"
 	// AnnotationSealed marks a rendered Secret with encrypted values. gitrollout does not apply such a Secret.
 	AnnotationSealed = "gitrollout.dev/sealed"

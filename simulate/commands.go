@@ -216,8 +216,7 @@ func (s *Story) push(args []string) error {
 	return nil
 }
 
-// setVersion edits each newTag in the app's files. Without a newTag, it edits each tag in values files. Without both,
-// it edits each image's tag.
+// setVersion edits each newTag in the app's files, else each tag in values files, else each image's tag.
 func (s *Story) setVersion(a rollout.App, version string, edits map[string][]byte) (refused error) {
 	var made *rollout.Render
 	for _, id := range slices.Backward(s.pushes) {

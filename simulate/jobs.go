@@ -15,7 +15,7 @@ type job struct {
 	made       time.Time
 }
 
-// CheckJob implements reconciler.Jobs for any Job.
+// CheckJob implements reconciler.Jobs. It accepts any Job.
 func (v *View) CheckJob(context.Context, map[string]any) error { return nil }
 
 // EnsureJob implements reconciler.Jobs. Until the Job ends, each call asks Cluster.Ends.

@@ -66,7 +66,7 @@ type step struct {
 type Parts struct {
 	Git     *memgit.Server
 	Cluster *Cluster
-	Options reconciler.Options // Start sets Writer and all interfaces to Git and the cluster
+	Options reconciler.Options // Start sets Writer and the models of Git and the cluster
 	Branch  string
 	Wrap    func(*Process, *reconciler.Options) // may replace options before the reconciler is made; may be nil
 }

@@ -106,8 +106,8 @@ func (o *StoryOptions) load(tree rollout.Tree, dir string, size *int) error {
 				return fmt.Errorf("read %s: %w", name, err)
 			}
 			if *size += len(data); *size > maxLoaded {
-				return fmt.Errorf("folder %q holds more than %d MB of files with those before it, more than a simulation "+
-					"takes: name a smaller --dir", dir, maxLoaded>>20)
+				return fmt.Errorf("with folder %q, the files exceed %d MB in total, the limit of a simulation: "+
+					"name a smaller --dir", dir, maxLoaded>>20)
 			}
 			if e.Kind == rollout.Symlink {
 				o.Links[name] = string(data)

@@ -193,7 +193,7 @@ func (s *Story) rest() error {
 			return nil
 		}
 	}
-	return fmt.Errorf("the release does not come to rest: %d passes at one moment", most)
+	return fmt.Errorf("after %d passes at one moment, the reconciler still changes something", most)
 }
 
 func (s *Story) wait(d time.Duration) error {

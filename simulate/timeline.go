@@ -26,7 +26,7 @@ type Event struct {
 	Text    string    `json:"text,omitempty"`
 	Commits []string  `json:"commits,omitempty"` // subjects of new commits on the state branch
 	Errors  []string  `json:"errors,omitempty"`  // of the reconciler's passes
-	Status  []string  `json:"status,omitempty"`  // a line for each app, after the last change
+	Status  []string  `json:"status,omitempty"`  // a line for each app
 	Failed  []string  `json:"failed,omitempty"`  // expectations that were not met
 
 	wanted []wanted
@@ -43,9 +43,9 @@ type wanted struct {
 //	  commit release v2
 //	  expect Paused | web: 4 v1, 1 v2
 //
-// A "commit" line needs a commit whose subject has the text. The commit must follow earlier lines' commits. An "expect"
-// line needs an app whose status has all parts between | characters. An "error" line needs a pass's error with the
-// text.
+// A "commit" line needs a commit whose subject has the text. The commits must have the order of their lines. An
+// "expect" line needs an app whose status has all parts between | characters. An "error" line needs a pass's error with
+// the text.
 func (s *Story) Play(script string) (*Timeline, error) {
 	t := &Timeline{}
 	for i, line := range strings.Split(strings.TrimRight(script, "\n"), "\n") {

@@ -10,8 +10,8 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// View is a process's access to the cluster. While Stale is true, reads return the last refresh, plus later writes from
-// Cluster.wrote. Unseen says why the view is stale, if known.
+// View is a process's access to the cluster. While Stale is true, reads return the last refresh, plus the writes that
+// Cluster.wrote adds. Unseen says why the view is stale, if known.
 type View struct {
 	Stale  bool
 	Unseen string
@@ -92,7 +92,7 @@ func (v *View) Nodes(context.Context) (map[string]map[string]string, error) {
 	return v.cluster.Kube.NodeLabels(), nil
 }
 
-// Know implements reconciler.Options.Know. It also models the kinds' existing objects.
+// Know implements reconciler.Options.Know. It also gives existing objects of these kinds to Kube.
 func (v *View) Know(kinds []rollout.Partitioned) {
 	c := v.cluster
 	for _, p := range kinds {

@@ -132,8 +132,8 @@ func withAnalyses(in, _ Input, d Decision) Decision {
 func (w runOf) isRun(r rollout.AnalysisRun) bool { return w.name == r.Name }
 
 // worthRecording reports whether a run has a new verdict, bad measurement or number of consecutive errors. Unless all
-// is set, good measurements do not count, because a restarted process repeats unrecorded measurements. A watch has no
-// limit for errors and inconclusive measurements, so neither counts.
+// is set, good measurements do not count, because a restarted process repeats unrecorded measurements. A watch's errors
+// and inconclusive measurements do not count, because they have no limit.
 func worthRecording(recorded, live rollout.AnalysisRun, all bool) bool {
 	if recorded.Phase != live.Phase || len(recorded.Metrics) != len(live.Metrics) || !recorded.Same(live) {
 		return true
@@ -248,15 +248,15 @@ type Measure struct {
 	Number   int // how many earlier measurements had no error; identifies this measurement
 	Family   analysis.Family
 
-	Since        time.Time // requests count from this time, the start of the step or later
+	Since        time.Time // only later requests count; the step's start or later
 	ReleaseSince time.Time
 	IsSteady     bool // the step does not change the weight
 
 	// Texts holds arguments of an experiment's metrics, such as templates.NAME.podTemplateHash.
 	Texts map[string]string
 
-	// Before is the start of the watched release, or zero without a watch. Comparisons measure the former version as of
-	// this time.
+	// Before is the start of the watched release, or zero without a watch. Comparisons query the former version's
+	// metric at this time.
 	Before time.Time
 }
 

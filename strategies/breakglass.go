@@ -81,7 +81,7 @@ func RequestWarnings(in Input) (warnings []string) {
 	for _, w := range requestWorkloads(in) {
 		value := in.Observed.Workloads[w].BreakGlass
 		b, err := rollout.ParseBreakGlass(value)
-		why := fmt.Sprintf("names release %s at serial %d, which is not in flight", b.Release, b.Serial)
+		why := fmt.Sprintf("names release %s at serial %d, but this release is not in flight", b.Release, b.Serial)
 		switch isSpent := slices.Contains(spent, AbortRequest{w, value}); {
 		case err != nil:
 			why = err.Error()
@@ -91,7 +91,7 @@ func RequestWarnings(in Input) (warnings []string) {
 		case in.State.Stable == nil:
 			why = "has no effect on a first deployment: there is no stable version to go back to"
 		}
-		warnings = append(warnings, fmt.Sprintf("%s: annotation %s %s; it is ignored, and can be removed",
+		warnings = append(warnings, fmt.Sprintf("%s: annotation %s %s; the annotation is ignored, and can be removed",
 			w.Title(), rollout.AnnotationBreakGlass, why))
 	}
 	return warnings

@@ -33,7 +33,7 @@ func TestBreakGlass(t *testing.T) {
 		"another version": {with(func(b *rollout.BreakGlass) { b.Release = "h1-3" }), func(*strategies.Input) {}, false, false,
 			"release h1-3"},
 		"malformed":      {"v2 burns", func(*strategies.Input) {}, false, false, "is not valid"},
-		"no release":     {b.Encode(), func(in *strategies.Input) { in.State.Release = nil }, false, false, "which is not in flight"},
+		"no release":     {b.Encode(), func(in *strategies.Input) { in.State.Release = nil }, false, false, "but this release is not in flight"},
 		"none":           {"", func(*strategies.Input) {}, false, false, ""},
 		"it is recorded": {b.Encode(), aborting, false, true, "Git answers"},
 		"the app is at rest": {b.Encode(), func(in *strategies.Input) { in.State.Release, in.State.Rejected = nil, refused }, false, true,

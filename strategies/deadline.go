@@ -143,7 +143,7 @@ func deadlines(in Input) (all []deadline) {
 				since = rollout.Later(since, p.Created)
 			}
 		}
-		if down := m.Fresh; workloads.WaitsInTurn(m) { // new pods may have waited for a stable pod
+		if down := m.Fresh; workloads.WaitsInTurn(m) { // a stable pod may have delayed new pods
 			down.Members = slices.DeleteFunc(slices.Clone(down.Members), func(p rollout.Pod) bool { return p.Ready })
 			since = firstMade(since, down)
 		}

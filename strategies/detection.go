@@ -23,14 +23,14 @@ type Detection struct {
 	Step      int              `json:"step"`                // counted from 1
 	Fix       string           `json:"fix,omitempty"`       // why there are no figures
 	By        string           `json:"by,omitempty"`        // a label; its distinct values count in place of requests
-	Histogram bool             `json:"histogram,omitempty"` // bad if slower than a bound near stable's 99th percentile
+	Histogram bool             `json:"histogram,omitempty"` // requests slower than about stable's p99 are bad
 	Weight    float64          `json:"weight"`              // the new version's share of the requests to both versions
 	Looks     int              `json:"looks,omitempty"`     // number of measurements
 	Over      string           `json:"over,omitempty"`      // the duration of all measurements, such as 5m
 	Rate      float64          `json:"rate,omitempty"`      // requests per second to both versions
 	Stable    float64          `json:"stable,omitempty"`    // stable's share of bad requests
 	Found     float64          `json:"found,omitempty"`     // see analysis.Detection
-	After     string           `json:"after,omitempty"`     // median time to reject a release with Found, such as 4m12s
+	After     string           `json:"after,omitempty"`     // if the bad share is Found: median time to reject
 	Blind     float64          `json:"blind,omitempty"`
 	Run       string           `json:"-"` // suffix of the run's name, such as /step-2
 	setting   analysis.Setting
@@ -42,8 +42,8 @@ const (
 	noSplit  = "there are no figures: the experiment does not say how requests are split between the compared versions"
 )
 
-// Detections returns a Detection, without figures, for each compared metric of a release. specs are all specs of the
-// app.
+// Detections returns a Detection for each compared metric of a release. Known.Fill adds the figures. specs are all
+// specs of the app.
 func Detections(specs []rollout.Spec, in Planned, runs []rollout.AnalysisRun) (all []Detection) {
 	isCompared := func(m rollout.Metric) bool { return m.Compare != nil }
 	if in.Fast || in.First || !slices.ContainsFunc(in.Spec.ReleaseMetrics(), isCompared) {
@@ -58,7 +58,7 @@ func Detections(specs []rollout.Spec, in Planned, runs []rollout.AnalysisRun) (a
 			}
 		}
 	}
-	var least Detection // the background analysis at its first step with the smallest weight
+	var least Detection // the background analysis at the step with the smallest weight
 	for i, stage := range p.Stages[:p.Passed] {
 		at := f.Stages[i]
 		one := Detection{Workload: in.Spec.Workload, Step: i + 1, Weight: f.share(i)}
@@ -159,7 +159,7 @@ func rounded(v float64, digits int) float64 {
 	return v
 }
 
-// Known caches figures by setting, so that each setting is simulated once.
+// Known caches figures by setting.
 type Known map[string]analysis.Detection
 
 // Fill sets the detections' figures, in about 0.1 s per new setting.

@@ -32,8 +32,8 @@ func withDraining(_, _ Input, d Decision) Decision {
 	return d
 }
 
-// areMoved reports whether all requests go to the release. Each workload needs one ready new pod or, with 0 replicas,
-// no closed gate.
+// areMoved reports whether all requests go to the release. Each workload needs one ready new pod. A workload with 0
+// replicas must not wait for a promotion, analysis or experiment.
 func areMoved(in Input, progress []rollout.Progress) bool {
 	if in.State.Stable == nil || len(progress) == 0 {
 		return false
@@ -64,8 +64,8 @@ func hasArrived(m workloads.Staged, in Input) bool {
 	return m.Routing == nil && m.IsThrough() && isAllOn(in, m.Spec, in.State.Release.Templates[m.Workload])
 }
 
-// isMoving reports whether all requests already go to the release, and no analysis is left. Such a release completes
-// before the next starts.
+// isMoving reports whether all requests already go to the release, and no analysis step remains. Such a release
+// completes before the next starts.
 func isMoving(in Input) bool {
 	moving := false
 	for _, m := range stagedIn(in) {

@@ -21,7 +21,7 @@ func heldBehind(in Input) (d Decision, is bool) {
 			rollout.HeldHook)
 	}
 	stays := d.State.Source == s.Source && d.State.Release == nil && isOwn(d.State.Held)
-	asks := d.Ask != nil && d.Ask.Accept != "" // does the API server still refuse the head?
+	asks := d.Ask != nil && d.Ask.Accept != "" // d asks whether the API server still refuses the head
 	return d, stays && d.State.Held.Is(rollout.HeldClosed) || isOwn(s.Held) && (stays || asks)
 }
 

@@ -236,7 +236,7 @@ func GoesOn(s rollout.State, source, head *rollout.Render, now time.Time) (at []
 	return d.State.Progress, d.Rollback
 }
 
-// IsFast reports whether the render's version was verified before, so that its release skips pauses and weights.
+// IsFast reports whether the render's version was verified before (Planned.Fast).
 func IsFast(s rollout.State, r *rollout.Render) bool {
 	return isFast(Input{State: s, Head: Head{Render: r}}, r.Release())
 }

@@ -193,8 +193,8 @@ func gateBase(_ Input, m workloads.Staged) verdict {
 	return verdict{text: text, broken: why + ": all pods return to the stable version first"}
 }
 
-// gateWindow starts no further step while the calendar allows no releases. It delays no promotion in progress, and no
-// verified version, because users may need it.
+// gateWindow starts no further step while the calendar allows no releases. It delays no promotion in progress. It
+// delays no verified version, because users may need this version.
 func gateWindow(in Input, m workloads.Staged) verdict {
 	if in.State.Release.Fast || m.Step >= m.PromotionStep() {
 		return verdict{done: true}

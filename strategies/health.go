@@ -150,7 +150,7 @@ func unhealthy(in Input) (all []ailment) {
 			continue
 		}
 		if all := in.State.Inventory; len(all) > 0 && !slices.Contains(all, t.Ref) {
-			continue // labelled, but not in the inventory
+			continue // the object is labelled, but not in the inventory
 		}
 		a := ailment{ref: t.Ref, why: t.Message, deadline: healthDeadline}
 		if t.Failed {

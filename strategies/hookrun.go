@@ -185,7 +185,7 @@ func awaitHook(
 		d.Waiting += " (" + rollout.Printable(why) + ")"
 	}
 	if !isIts {
-		d.Waiting += ", whose result no longer matters: delete the Job to continue"
+		d.Waiting += "; its result no longer matters: delete the Job to continue"
 	}
 	if when == rollout.HookBefore || isOfStable(in.State, release) {
 		d = keptByHook(in, d, release)

@@ -111,7 +111,7 @@ func changed(in Input, next Decision) Decision {
 		if !hasKey(in.Answers.Accepted, next.State.Source) {
 			return next // the API server checks the whole commit first
 		}
-		if d, shut := waitForWindow(unheld, "a hook that has changed, and commit"); shut {
+		if d, shut := waitForWindow(unheld, "the hook change (and all else)"); shut {
 			return d
 		}
 		if d, waits := runHooks(in, run, when, release); waits {
@@ -177,8 +177,8 @@ func tryOf(in Input, release rollout.Release) hook.Release {
 	return hook.Release{First: in.State.Stable == nil, Fast: release.Fast}
 }
 
-// interrupted is the message of an interrupted Job. The Job stays until the next hook begins. If it were deleted before
-// Git has this message, gitrollout would create it again.
+// interrupted is the message of an interrupted Job. The Job stays until the next hook begins. If Git does not have this
+// message when the Job is deleted, gitrollout creates the Job again.
 const interrupted = "deleted for a newer release"
 
 // IsLeftToHook reports whether an object, such as a hook's ConfigMap, must stay for the running Job.
@@ -210,9 +210,8 @@ func failed(in Input, run rollout.HookRun, release rollout.Release) Decision {
 	switch {
 	case isOfStable(in.State, release):
 		beforeRelease(&in.State)
-		return hold(in.State, rollout.HeldHookFailed, reason+"; the hook runs again when it changes in Git, or after "+
-			"gitrollout retry "+in.App.Name+", and is skipped when Git restores it; nothing else of the commit "+
-			"is applied until then", in.Head.Commit)
+		return hold(in.State, rollout.HeldHookFailed, reason+"; the rest of the commit waits: change the hook in Git, "+
+			"restore it there (it is then skipped), or run it again: gitrollout retry "+in.App.Name, in.Head.Commit)
 	case run.When == rollout.HookBefore:
 		return refuse(in, release, cause{reason: reason, hook: run})
 	case in.State.Stable == nil:

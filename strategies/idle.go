@@ -33,7 +33,7 @@ func decideAtRest(in Input) Decision {
 		return changed(in, follow(in))
 	}
 	if name, is := renamed(in); is && !in.Promotion.OpensAll(target) {
-		return leftAtRest(in, rollout.HeldRenamed, fmt.Sprintf("%s, and all its pods would start together, without steps; "+
+		return leftAtRest(in, rollout.HeldRenamed, fmt.Sprintf("%s, so all new pods would start together, without steps; "+
 			"push the new name first and then the version, or accept this: gitrollout promote %s --full", name, in.App.Name))
 	}
 	if why, is := unsettled(in); is && !in.Promotion.OpensAll(target) {
@@ -121,10 +121,10 @@ func unsettled(in Input) (why string, is bool) {
 		if reflect.DeepEqual(before.Map("spec", "template"), after.Map("spec", "template")) {
 			continue
 		}
-		why, way := "not all its pods have the previous version in Git", "the release continues when they have it"
+		why, way := "not all its pods have the previous version in Git", "wait until they do"
 		if !isObserved(w) {
-			why, way = "only its document makes it a workload, so no earlier version is on record for a rollback",
-				"push the document first, and the version when the app is Healthy with it"
+			why, way = "only the document makes it a workload, so no earlier version is on record for a rollback",
+				"push the document first, and the version when the app is Healthy"
 		}
 		return fmt.Sprintf("%s gets its Rollout document and another version in one commit, and %s; %s, or replace all "+
 			"its pods together: gitrollout promote %s --full", w.Title(), why, way, in.App.Name), true

@@ -36,11 +36,11 @@ func decideInFlight(in Input) Decision {
 		return keepFormer(in)
 	case isLost:
 		return withoutDocument(in, hold(s, rollout.HeldRolloutRemoved, fmt.Sprintf("the Rollout document of %s was "+
-			"removed while its release %s is in flight; restore it, revert the release, or promote it fully first",
-			missing.Title(), s.Release.Hash), in.Head.Commit))
+			"removed while its release %s is in flight; restore the document, revert the release, "+
+			"or promote the release fully first", missing.Title(), s.Release.Hash), in.Head.Commit))
 	case isRenamed:
-		return withoutDocument(in, hold(s, rollout.HeldRenamed, fmt.Sprintf("%s while release %s is in flight, and all its "+
-			"pods would start together; restore its name and kind, abort the release, or promote the release fully",
+		return withoutDocument(in, hold(s, rollout.HeldRenamed, fmt.Sprintf("%s while release %s is in flight, so all new "+
+			"pods would start together; restore the old name and kind, abort the release, or promote the release fully",
 			name, s.Release.Hash), in.Head.Commit))
 	case target != s.Release.Hash:
 		return leave(in, target)
@@ -230,7 +230,7 @@ func verdictAt(m workloads.Staged, in Input) verdict {
 	return gates.verdict(in, m)
 }
 
-// suspended records that the workload was scaled to 0, or has replicas again. The step begins anew.
+// suspended records that the workload was scaled to 0 or has replicas again. Either restarts the step.
 func suspended(m workloads.Staged, in Input) (rollout.Progress, string) {
 	next := m.Progress
 	next.Suspended, next.Entered, next.Available, next.Peak = !m.Suspended, rollout.NextTenth(in.Now), nil, nil

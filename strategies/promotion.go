@@ -14,8 +14,8 @@ import (
 )
 
 // prepared removes an unusable head or promotion file, and adds a cache of compiled specs. While the app waits for a
-// cohort or stage, State.Source replaces the head. The head stays if it reverts the release in flight, or until a
-// rollback has applied Rollback.To.
+// cohort or stage, State.Source replaces the head. A head that reverts the release in flight stays. During a rollback,
+// any head stays until Rollback.To is applied.
 func (in Input) prepared() Input {
 	s, isLeft := in.State, in.State.Rollback != nil && in.State.Rollback.To != in.State.Source
 	isRevert := in.Head.Render != nil && s.Release != nil && s.Phase != rollout.Aborting && s.Stable != nil &&
@@ -122,7 +122,8 @@ func Ignored(in Input) string {
 	case !isFor(s.Release):
 		return ""
 	case isSpent(in):
-		return fmt.Sprintf("it existed before this try of %s, or before the release's steps or step names changed", p.Release)
+		return fmt.Sprintf("it is older than the current try of %s, or than the last change of its steps or step names",
+			p.Release)
 	case p.Decision != rollout.Promote:
 		return ""
 	case isOfAnotherTry(in):
@@ -145,7 +146,7 @@ func withIgnored(in, given Input, d Decision) Decision {
 	switch {
 	case s.Ignored == was:
 	case s.Ignored == "":
-		d.Subject = cmp.Or(d.Subject, s.App+" ignores no promotion any more")
+		d.Subject = cmp.Or(d.Subject, s.App+" no longer ignores a promotion")
 	default:
 		d.Subject = cmp.Or(d.Subject, s.App+" ignores its promotion: "+s.Ignored)
 	}

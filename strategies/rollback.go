@@ -27,7 +27,7 @@ func rollback(in Input, why cause) Decision {
 		return m.Live.Hash != s.StableHash(m.Workload) || m.Fresh.Pin != m.Stable.Pin && m.Fresh.Desired > 0 ||
 			mayShare(m) && hasExperimentPods(in, m)
 	}
-	// Another process may have applied a requested abort without a record. In this case, no new pods are left.
+	// Another process may have applied a requested abort without a record. In this case, no new pods are left to keep.
 	if !workloads.IsPromoting(s) && (RequestedAbort(in) == "" || slices.ContainsFunc(stagedIn(in), isLeft)) {
 		delay := settling(in)
 		if why.reject {
@@ -119,8 +119,8 @@ func CanOvertake(in Input) bool {
 	return isAwaited(in)
 }
 
-// overtake ends a rollback for a full promotion, because the stable version may be broken. The rolling update then
-// replaces all pods without stages, while Services select all pods.
+// overtake ends a rollback for a full promotion, because the stable version may be broken. A rolling update without
+// stages replaces all pods, while Services select all pods.
 func overtake(in Input) Decision {
 	was := in
 	in.State.Release, in.State.Rollback = nil, nil
@@ -129,7 +129,7 @@ func overtake(in Input) Decision {
 		return waits
 	}
 	d.State.Progress, d.State.Phase = nil, rollout.Promoting
-	d.Subject = fmt.Sprintf("%s release %s overtakes the rollback, promoted by %s",
+	d.Subject = fmt.Sprintf("%s release %s, promoted by %s, overtakes the rollback",
 		d.State.App, d.State.Release.Hash, promoter(in))
 	return d
 }
@@ -163,7 +163,7 @@ func finishRollback(in Input) (Decision, bool) {
 }
 
 // drainAt returns when new pods may stop: at the recorded time, or earlier if the next release waits or new pods block
-// stable pods. In both cases, proxies must know the routes first.
+// stable pods. Proxies must always know the routes first.
 func drainAt(in Input) time.Time {
 	at, settle := in.State.Rollback.Drain, settling(in)
 	isFull := func(m workloads.Staged) bool { // more stable pods cannot start before new pods stop

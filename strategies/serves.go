@@ -141,8 +141,8 @@ func lessRouted(in Input) (reason string, due time.Time) {
 		want := m.CountsAt(m.Routed.Step, m.N)
 		bears := routes.Within(m.Routed.Weight, m.Full(), want, ready, workloads.KnownOf(m.Stable, t, in.Now))
 		if bears < m.Routed.Weight || isMatched && ready == 0 {
-			reason = fmt.Sprintf("the new version of %s lacks pods, or lacked some within the last minute: it gets "+
-				"fewer requests while it does", m.Workload)
+			reason = fmt.Sprintf("the new version of %s lacks pods, or lacked some within the last minute, "+
+				"so it gets fewer requests", m.Workload)
 			due = rollout.Soonest(due, workloads.ServesNext(in.Now, known, m.Fresh))
 		}
 	}

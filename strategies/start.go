@@ -230,7 +230,7 @@ func StartOver(s rollout.State, now time.Time) (rollout.State, bool) {
 		to = s.Source // a later commit that has the stable version
 	}
 	stable := *s.Stable
-	s.Phase, s.Reason = rollout.Aborting, "this cluster is new: stable first"
+	s.Phase, s.Reason = rollout.Aborting, "this cluster is new: the stable version is deployed first"
 	s.Release, s.Progress, s.Draining, s.Held, s.Hooks = &stable, nil, nil, nil, nil
 	s.Rollback = &rollout.Rollback{Routed: rollout.Second(now), Drain: rollout.Second(now), To: to}
 	s.Source = to

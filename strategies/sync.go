@@ -36,7 +36,8 @@ func adopt(in Input) Decision {
 			return decidePromoting(in)
 		default:
 			return rollback(in, cause{to: s.Stable.Commit, reason: fmt.Sprintf("%s has %s since %s of %s, "+
-				"which begins at its first step", m.Workload, c.restarts, in.Head.Commit.Short(), in.Head.Commit.Author)})
+				"so the release begins again at its first step",
+				m.Workload, c.restarts, in.Head.Commit.Short(), in.Head.Commit.Author)})
 		}
 		next := resumed(m, in, c)
 		s.Progress[indexOf(m, s)] = next
@@ -99,9 +100,9 @@ func changeOf(m workloads.Staged, in Input) change {
 	return c
 }
 
-// keepsOldList reports whether a release keeps the source's steps. This is so if all users have moved and the head's
-// steps lack a switch, because the users' Service would select all pods again. It is also so until requests to a
-// changed experiment have ended (unshares).
+// keepsOldList reports whether a release keeps the source's steps. keeps is true if all users have moved and the head's
+// steps lack a switch, because the users' Service would select all pods again. Until requests to a changed experiment
+// have ended, keeps and unshares are true.
 func keepsOldList(in Input) (keeps, unshares bool) {
 	s, source := in.State, in.Source
 	if source == nil || source.Digest == in.Head.Render.Digest || s.Phase == rollout.Aborting ||

@@ -23,7 +23,7 @@ func NewTrial(name string, metrics []rollout.Metric, of Measure, now time.Time) 
 	return &Trial{Metrics: metrics, Run: run, Of: of}
 }
 
-// Due returns the due measurements, and the time of the next later measurement, or zero.
+// Due returns the due measurements, and the time of the next one, or zero.
 func (t *Trial) Due(now time.Time) (due []Measure, next time.Time) {
 	for i, metric := range t.Metrics {
 		at, ok := analysis.Due(t.Run, metric, now)

@@ -146,7 +146,8 @@ func waitForTime(w plan.TimerWait, in Input, m workloads.Staged) verdict {
 // recordedSoon is the longest duration of a push that does not delay a timed pause.
 const recordedSoon = 5 * time.Second
 
-// sinceHanded returns the next stage's start: now, or the recent start of a timed pause in Handed.
+// sinceHanded returns the next stage's start: now or, if Handed recently began the same timed pause, that pause's
+// start.
 func (in Input) sinceHanded(p *plan.Compiled, next rollout.Progress) time.Time {
 	s, _ := p.At(next.Step)
 	w, timed := s.Wait.(plan.TimerWait)
@@ -205,9 +206,9 @@ func waitForAnalysis(w plan.AnalysisWait, in Input, m workloads.Staged) verdict 
 	return verdict{text: fmt.Sprintf("analysis %s: %s", name, inWords(run))}
 }
 
-// withoutPods waits for a new pod. If no earlier step starts one, the wait cannot end.
+// withoutPods waits for a new pod. If no earlier step starts a pod, the wait cannot end.
 func withoutPods(m workloads.Staged, who string) verdict {
-	v := verdict{text: who + ": a pod of the new version"}
+	v := verdict{text: "a pod of the new version for " + who}
 	if m.Want().Canary == 0 && m.N > 0 {
 		v.broken = who + " asks about pods of the new version, and no earlier step starts such a pod; " +
 			"put a setWeight or a setCanaryScale before this step"

@@ -112,7 +112,7 @@ func watchEnd(in Input) string {
 	case !in.Now.Before(w.Until):
 		return "no analysis has failed"
 	case head != nil && len(runs) == 0:
-		return "Git has no watch any more"
+		return "Git no longer has a watch"
 	case in.Left == nil && !in.Unread:
 		return fmt.Sprintf("commit %s of %s cannot be read any more", rollout.ShortID(w.Former.Commit), w.Former.Hash)
 	case len(runs) > 0 && !slices.ContainsFunc(runs, goesOn):

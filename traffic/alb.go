@@ -91,7 +91,7 @@ func (c *albConfig) valid(r Route) error {
 	}
 	if s := c.StickinessConfig; s != nil && s.Enabled && !albDuration(s.DurationSeconds) {
 		return misfit("stickinessConfig.durationSeconds", "is %d", s.DurationSeconds).
-			WithFix("give 1 to 604800 seconds, which is 7 days")
+			WithFix("give 1 to 604800 seconds (7 days)")
 	}
 	if r.Sticky != nil && !albDuration(int64(r.Sticky.MaxAge/time.Second)) {
 		return misfit("", "keeps users for 1s to 168h, and sticky.maxAge is %s", r.Sticky.MaxAge).WithFix("give 168h or less")

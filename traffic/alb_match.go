@@ -24,8 +24,8 @@ func albConditions(m rollout.Match) (all []any) {
 		header(h.Name, albValue(h.StringMatch))
 	}
 	for _, c := range m.Cookies {
-		// A check of a cookie's start and end would need four values, but host and path may leave only two. So an exact
-		// match checks only the end (beta=on matches xbeta=on), and a prefix match checks only the start.
+		// A check of a cookie's start and end would need four values, but a rule may have only two left (limits). So an
+		// exact match checks only the end (beta=on matches xbeta=on), and a prefix match checks only the start.
 		if c.Prefix != "" {
 			header("Cookie", c.Name+"="+c.Prefix+"*", "*; "+c.Name+"="+c.Prefix+"*")
 		} else {
@@ -95,8 +95,8 @@ func (c *albConfig) paths(
 					WithFix("give the path the pathType Prefix or Exact")
 			}
 			if slices.ContainsFunc(conditions, func(c any) bool { return text(mapping(c)["field"]) == "path-pattern" }) {
-				return refuse(p, "has conditions on the path; with a step's path too, the "+
-					"controller would match requests that have only one of the paths").WithFix("match another part of the request")
+				return refuse(p, "has conditions on the path, so requests with "+
+					"either this path or the step's path would match").WithFix("match another part of the request")
 			}
 			found = slices.DeleteFunc(found, func(f albPath) bool { return f.taken(p, all) })
 		}
@@ -119,12 +119,11 @@ func (c *albConfig) paths(
 	return nil
 }
 
-// albPath is a path of the kind Exact, Prefix (by whole elements), or another kind. A path of another kind can have
-// wildcards.
+// albPath is a path of the kind Exact, Prefix (by whole elements), or another kind, which can have wildcards.
 type albPath struct{ kind, path string }
 
-// albBoth returns paths for requests that match both own and m. If own has wildcards besides a final /*, it returns
-// false.
+// albBoth returns paths for requests that match both own and m. If own has wildcards besides a final /*, albBoth
+// returns false.
 func albBoth(own albPath, m rollout.StringMatch) ([]albPath, bool) {
 	switch own.kind {
 	case "Exact":

@@ -152,10 +152,10 @@ func ambassadorMatch(ref rollout.Ref, spec map[string]any, m rollout.Match) (map
 	switch {
 	case m.Method == nil:
 	case own != "" && spec["method_regex"] == true:
-		return nil, false, wrong(ref, "spec.method", "%q is an expression, to which the step's method cannot be added", own).
+		return nil, false, wrong(ref, "spec.method", "%q is a pattern, so the step's method cannot be added", own).
 			WithFix("leave out the method in the step")
 	case own != "" && matches(*m.Method, own) && !added:
-		return nil, false, wrong(ref, "spec.method", "is %s, but the step's match adds no further condition", own).
+		return nil, false, wrong(ref, "spec.method", "is %s, so the step's match would cover all the Mapping's requests", own).
 			WithFix("set the weight instead, or match a header too")
 	case own != "":
 		return fields, matches(*m.Method, own), nil

@@ -12,7 +12,7 @@ import (
 // apisix is the ingress controller of Apache APISIX. A backend's weight (default 100) is a share of the sum. A release
 // generates ApisixRoutes for matched requests, with copies of the rules. A copy has more conditions and a higher
 // priority. The priority decides between rules with the same path
-// (https://apisix.apache.org/docs/ingress-controller/references/apisix_route_v2/). Its API version v2 needs controller
+// (https://apisix.apache.org/docs/ingress-controller/references/apisix_route_v2/). The API version v2 needs controller
 // 1.5.
 var apisix = router{
 	kind: "apisix", title: "Apache APISIX", since: "1.5",
@@ -99,7 +99,7 @@ func (c *apisixConfig) chosen(ref rollout.Ref, rules []any, r Route) (chosen []i
 		}
 		if apisixShares(mapping(rules[i]), r).stable < 0 {
 			return nil, wrong(ref, fmt.Sprintf("spec.http[%d].backends", i), "do not have the stable Service %s", r.Stable).
-				WithFix("add it, or take the rule from the Rollout's list")
+				WithFix("add it, or remove the rule from the Rollout's list")
 		}
 		chosen = append(chosen, i)
 	}
@@ -188,7 +188,7 @@ func apisixMatch(ref rollout.Ref, place string, own map[string]any, m rollout.Ma
 	both := copyMap(own)
 	exprs := list(both["exprs"])
 	for _, p := range parts(m) {
-		// A path needs no name, but the CRD of version 2 requires this field, and version 1 refuses an empty name.
+		// A path needs no name, but the CRD of version 2 requires a name, and version 1 refuses an empty name.
 		if scope := apisixScopes[p.feature]; scope != "" {
 			exprs = append(exprs, apisixExpr(map[string]any{"scope": scope, "name": p.name}, p.match))
 		}
@@ -199,7 +199,7 @@ func apisixMatch(ref rollout.Ref, place string, own map[string]any, m rollout.Ma
 	if m.Method != nil {
 		if !slices.Contains(methods, m.Method.Exact) {
 			return nil, false, wrong(ref, place+".methods",
-				"could not have the step's %s, which Apache APISIX does not know", m.Method.Exact).
+				"cannot have the step's method %s, which Apache APISIX does not know", m.Method.Exact).
 				WithFix("%s", "use one of "+strings.Join(methods, ", "))
 		}
 		if has := list(own["methods"]); len(has) > 0 && !slices.Contains(has, any(m.Method.Exact)) {

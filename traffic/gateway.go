@@ -10,8 +10,8 @@ import (
 )
 
 // gatewayAPI is the Kubernetes Gateway API of most ingress controllers and meshes. The overlay sets the weights in each
-// rule with the stable Service, and adds a canary backend for a release. For matched requests, it adds a copy of the
-// rule with a further match, because the more specific rule wins
+// rule that has the stable Service, and adds a canary backend for a release. For matched requests, it adds a copy of
+// the rule. The copy wins, because a further match makes the copy more specific
 // (https://gateway-api.sigs.k8s.io/reference/spec/#httprouterule).
 var gatewayAPI = router{
 	kind: "gatewayAPI", title: "Gateway API", since: "v1.0",

@@ -89,7 +89,7 @@ func gatewayMatch(ref rollout.Ref, place string, own map[string]any, m rollout.M
 	path, ok, err := gatewayPath(ref, place, mapping(both["path"]), *m.Path)
 	if value := text(path["value"]); len(value) > 1024 {
 		return nil, false, wrong(ref, place+".path",
-			"could not be %q: the Gateway API allows up to 1024 characters", rollout.Cut(value, 61)).
+			"cannot be %q: the Gateway API allows up to 1024 characters", rollout.Cut(value, 61)).
 			WithFix("match a shorter path")
 	}
 	both["path"] = path
@@ -104,7 +104,7 @@ func gatewayHeaders(ref rollout.Ref, place string, headers []any, m rollout.Matc
 	}
 	for _, h := range headers {
 		if value := text(mapping(h)["value"]); len(value) > 4096 || !gatewayValue.MatchString(value) {
-			return nil, wrong(ref, place, "could not have the header %s with %q: "+
+			return nil, wrong(ref, place, "cannot have the header %s with %q: "+
 				"the Gateway API allows up to 4096 characters of ASCII, with single spaces",
 				text(mapping(h)["name"]), rollout.Cut(value, 61)).WithFix("match a pattern for it, or something else")
 		}
@@ -115,12 +115,12 @@ func gatewayHeaders(ref rollout.Ref, place string, headers []any, m rollout.Matc
 func gatewayParams(ref rollout.Ref, place string, params []any, m rollout.Match) ([]any, error) {
 	for _, q := range m.QueryParams {
 		if !gatewayParam.MatchString(q.Name) {
-			return nil, wrong(ref, place, "could not have the step's parameter %q: "+
+			return nil, wrong(ref, place, "cannot have the step's parameter %q: "+
 				"the Gateway API allows letters, digits and !#$%%&'*+-.^_`|~ in a name", q.Name).WithFix("match something else")
 		}
 		param := gatewayNamed(q.Name, q.StringMatch)
 		if value := text(param["value"]); len(value) > 1024 {
-			return nil, wrong(ref, place, "could not have the parameter %s with %q: "+
+			return nil, wrong(ref, place, "cannot have the parameter %s with %q: "+
 				"the Gateway API allows up to 1024 characters", q.Name, rollout.Cut(value, 61)).
 				WithFix("match a pattern for it, or something else")
 		}
@@ -183,7 +183,7 @@ func gatewayPath(
 	return own, below(value, m.Prefix), nil
 }
 
-// below reports whether path is prefix or a path below. As with PathPrefix, /ab is not below /a.
+// below reports whether path equals prefix or is below prefix. As with PathPrefix, /ab is not below /a.
 func below(path, prefix string) bool {
 	prefix = strings.TrimSuffix(prefix, "/")
 	return path == prefix || strings.HasPrefix(path, prefix+"/")

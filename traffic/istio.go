@@ -180,7 +180,7 @@ func (v istioVirtualService) overlay(o *Objects, field string, t istioTarget) er
 			WithFix("add it to each route that is to be split")
 	case !found["http"] && (len(t.Managed) > 0 || t.Headers != nil):
 		return wrong(ref, "spec.http",
-			"has no route that is split, and TLS and TCP routes cannot match requests or change headers, as a step asks").
+			"has no route to split, and only HTTP routes can match requests or change headers, as a step asks").
 			WithFix("leave out match, setHeaderRoute, setMirrorRoute and requestHeaderModifier")
 	}
 	return nil
@@ -205,7 +205,7 @@ func (v istioVirtualService) chosen(section string, routes []any, t istioTarget)
 			}
 			if !slices.Contains(possible, i) {
 				return nil, wrong(t.ref, fmt.Sprintf("spec.%s[%d]", section, i), "does not have %s as a destination", t.name()).
-					WithFix("add it, or take the route from the Rollout's list")
+					WithFix("add it, or remove the route from the Rollout's list")
 			}
 			some, split = true, append(split, i)
 		}
@@ -259,7 +259,7 @@ func (r istioRoute) String() string {
 }
 
 func (r istioRoute) is(route map[string]any) bool {
-	// As in Argo Rollouts, all matches must have one port. If r has SNI hosts, the matches must have exactly these
+	// As in Argo Rollouts, all matches must have the same port. If r has SNI hosts, the matches must have exactly these
 	// hosts.
 	ports, hosts := map[int64]bool{}, map[string]bool{}
 	for _, m := range list(route["match"]) {

@@ -33,8 +33,8 @@ func (t istioTarget) find(route map[string]any, want istioVersion) int {
 	})
 }
 
-// sameHost reports whether two hosts are the same Service. Without a namespace, host is in the VirtualService's
-// namespace (as in Istio), and other is in the Rollout's namespace.
+// sameHost reports whether two hosts are the same Service. If host has no namespace, the VirtualService's namespace
+// applies (as in Istio). If other has no namespace, the Rollout's namespace applies.
 func (t istioTarget) sameHost(host, other string) bool {
 	full := func(host, namespace string) string {
 		name, rest, _ := strings.Cut(host, ".")
@@ -139,8 +139,8 @@ func (t istioTarget) sticks() bool {
 	return t.Sticky != nil && t.Active && t.Weight > 0 && t.CanaryPods != ""
 }
 
-// modify adds the step's headers (HTTPRouteDestination.headers.request). It deletes these headers from the
-// destination's set and add, because Istio applies remove before set and add.
+// modify adds the step's headers (HTTPRouteDestination.headers.request). Istio applies remove before set and add, so
+// modify deletes all headers of the step from the destination's own set and add.
 func (t istioTarget) modify(canary map[string]any) {
 	if t.Headers == nil {
 		return
@@ -158,7 +158,6 @@ func (t istioTarget) modify(canary map[string]any) {
 	}
 }
 
-// setCookie adds the cookie to the canary's responses (HTTPRouteDestination.headers.response.add).
 func (t istioTarget) setCookie(place string, destination map[string]any) error {
 	add := rollout.Object(destination).Map("headers", "response", "add")
 	for key := range add {

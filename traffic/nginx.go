@@ -161,8 +161,8 @@ func (c *nginxConfig) annotations(stable rollout.Object, users map[string]string
 			if _, full := c.CanaryIngressAnnotations[c.key(name)]; full {
 				field = "canaryIngressAnnotations"
 			}
-			return nil, misfit(field, "has %s for the whole release, and the steps match users", name).
-				WithFix("leave it to the steps")
+			return nil, misfit(field, "has %s, but the steps' routes also set it", name).
+				WithFix("remove it here")
 		}
 	}
 	for name, value := range users {
@@ -189,7 +189,7 @@ func (c *nginxConfig) annotations(stable rollout.Object, users map[string]string
 }
 
 // stick turns on session affinity at the stable Ingress. The canary Ingress inherits the affinity. The weight becomes
-// the canary's share of new users. The cookie's name contains the pod hash. An affinity in Git has the same effect.
+// the canary's share of new users. The cookie's name contains the pod hash.
 func (c *nginxConfig) stick(stable rollout.Object, r Route) {
 	if stable.Annotation(c.key("affinity")) != "" {
 		return
@@ -257,7 +257,7 @@ func (u *nginxUsers) add(route, place string, m rollout.Match) error {
 	all := parts(m)
 	if len(all) != 1 {
 		fields := rollout.Mapped(all, func(p part) string { return p.field })
-		return refuse("compares %s together, and ingress-nginx compares one header or one cookie",
+		return refuse("compares %s together, but ingress-nginx compares only one header or cookie",
 			strings.Join(fields, " and ")).WithFix("match only one, or use a router that can match all")
 	}
 	if r := all[0].match.Regex; r != "" {
@@ -287,8 +287,8 @@ func (u *nginxUsers) add(route, place string, m rollout.Match) error {
 
 func (u *nginxUsers) addHeader(name, exact, value string, refuse func(string, ...any) *rollout.InvalidError) error {
 	if u.header != "" && !strings.EqualFold(u.header, name) {
-		return refuse("needs the header %s beside %s, and ingress-nginx compares one header "+
-			`(cookies with another value than "always" are in the header Cookie)`, name, u.header).
+		return refuse("needs the headers %s and %s, but ingress-nginx compares only one "+
+			`(a cookie with a value other than "always" counts as the header Cookie)`, name, u.header).
 			WithFix("match one header in all steps, or a cookie with the value always")
 	}
 	if u.header == "" {
@@ -333,7 +333,7 @@ func either(patterns []string) string {
 }
 
 // The controller ignores an annotation with a character outside these sets (parser/validators.go, BasicCharsRegex and
-// IsValidRegex). If it ignored canary-by-header-value, only the header's value "always" would match.
+// IsValidRegex). Without canary-by-header-value, only the header's value "always" would match.
 var (
 	nginxPlain     = regexp.MustCompile(`^[-._~a-zA-Z0-9/:]+$`)
 	nginxForbidden = regexp.MustCompile(`[^-._~a-zA-Z0-9/:^$\[\](){}*+?|&=\\]`)

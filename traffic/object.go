@@ -23,8 +23,8 @@ var anyObject = router{
 
 type objectConfig []objectEntry
 
-// objectEntry has the paths of an object's fields (type path). In a path, {{.stable}} and {{.canary}} are the current
-// Services' names. {{.name}} and {{.namespace}} are from the Rollout.
+// objectEntry has the paths of an object's fields (type path). In a path, {{.stable}} and {{.canary}} are the versions'
+// current Services. {{.name}} and {{.namespace}} are from the Rollout.
 type objectEntry struct {
 	APIVersion string `json:"apiVersion"`
 	Kind       string `json:"kind"`
@@ -124,7 +124,7 @@ func (e objectEntry) overlay(o *Objects, field string, r Route) error {
 		}
 	}
 	if writes == 0 {
-		return misfit(field, "has no path of a weight").WithFix("give canaryWeight or stableWeight, or both")
+		return misfit(field, "has neither canaryWeight nor stableWeight").WithFix("give one or both")
 	}
 	return e.Verify.check(field+".verify", r)
 }
@@ -210,8 +210,8 @@ func objectPath(field, written string, r Route) (path, error) {
 	return p, nil
 }
 
-// verify compares the status field at Verify.Path with Verify.Value. If the status has an observedGeneration, directly
-// or beside the field, the generation must be current.
+// verify compares the status field at Verify.Path with Verify.Value. If the status or the field's parent has an
+// observedGeneration, this generation must be current.
 func (c *objectConfig) verify(ref rollout.Ref, route rollout.ObservedRoute) Verdict {
 	for _, e := range *c {
 		if e.Verify == nil || e.ref(ref.Namespace) != ref {

@@ -75,7 +75,7 @@ func parseStep(s string) (pathStep, int, error) {
 		return pathStep{picks: func(at int, _ any) bool { return at == i }}, end, nil
 	}
 	if !strings.HasPrefix(inner, "?(@.") || !strings.HasSuffix(inner, ")") {
-		return pathStep{}, 0, fmt.Errorf(`in brackets belong 'name', a number from 0, * or ?(@.field=="value")`)
+		return pathStep{}, 0, fmt.Errorf(`brackets take 'name', a number from 0, * or ?(@.field=="value")`)
 	}
 	if f := filterForm.FindStringSubmatch(inner); f != nil {
 		fields, want := strings.Split(f[1], "."), f[2]+f[3]+f[4]
@@ -171,7 +171,7 @@ func (s pathStep) nothing(before path, places []place) string {
 			if s.picks == nil {
 				return fmt.Sprintf("%s has no field %s", where, s.field)
 			}
-			return where + " is a mapping and no list"
+			return where + " is a mapping, not a list"
 		case []any:
 			if s.picks == nil {
 				return where + " is a list, not a mapping"
@@ -198,7 +198,7 @@ func (p path) parents(root any) (mappings []place, field pathStep, err error) {
 	}
 	for _, at := range places {
 		if _, ok := at.value.(map[string]any); !ok {
-			return nil, last, fmt.Errorf("%s finds no mapping", p[:len(p)-1])
+			return nil, last, fmt.Errorf("%s is not a mapping", p[:len(p)-1])
 		}
 	}
 	return places, last, nil

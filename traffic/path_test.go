@@ -29,7 +29,7 @@ func TestParsePath(t *testing.T) {
 		{"spec.", `a dot must be followed by a name; write names with special characters as ['name'], at "."`},
 		{"spec[0", `the bracket is not closed, at "[0"`},
 		{"spec[0]weight", `a dot or a bracket belongs here, at "weight"`},
-		{"spec[-1]", `in brackets belong 'name', a number from 0, * or ?(@.field=="value"), at "[-1]"`},
+		{"spec[-1]", `brackets take 'name', a number from 0, * or ?(@.field=="value"), at "[-1]"`},
 		{"spec[?(@.name)]", `a condition is written as ?(@.field=="value"), at "[?(@.name)]"`},
 		{`spec[?(@.name=="a)]`, `the bracket is not closed, at "[?(@.name==\"a)]"`},
 	} {

@@ -27,8 +27,8 @@ func sharesOf(entries []any, name string, r Route, is func(entry map[string]any)
 	return shares{entries: entries, name: name, stable: find(r.Stable), canary: find(r.Canary)}
 }
 
-// alone refuses a third weighted entry. "what" names an entry in errors, such as "backend". "owner" is where the fix
-// moves the entry, such as "a rule".
+// alone refuses a third weighted entry. "what" names an entry in errors, such as "backend". The error's fix tells the
+// user to move the entry into "owner", such as "a rule".
 func (s shares) alone(ref rollout.Ref, place, what, owner string) error {
 	for i, entry := range s.entries {
 		weight, given := number(mapping(entry)["weight"])

@@ -121,7 +121,7 @@ func (e *traefikEdit) split() error {
 	return nil
 }
 
-// stick adds a cookie with a new name for each release. A cookie in Git has the same effect.
+// stick adds a cookie with a new name for each release, unless Git sets a cookie.
 func (e *traefikEdit) stick() {
 	if e.Sticky == nil || !e.Active || e.Weight == 0 || e.weighted.Map("spec", "weighted", "sticky", "cookie") != nil {
 		return
@@ -169,7 +169,7 @@ func (e *traefikEdit) routes(object rollout.Object) error {
 	if !found {
 		return wrong(ref, "spec.routes",
 			"no route leads to the TraefikService %s or to the stable Service %s", e.ref.Name, e.Stable).
-			WithFix("add it, or take the IngressRoute from the Rollout's ingressRoutes")
+			WithFix("add one, or remove the IngressRoute from the Rollout's ingressRoutes")
 	}
 	set(object, all, "spec", "routes")
 	return nil

@@ -62,16 +62,17 @@ type oauth2Config struct {
 	Scopes       []string `json:"scopes,omitempty"`
 }
 
-// check refuses settings that exclude each other. With sigv4, it also refuses a Host header, because the signature is
-// for the address's host.
+// check refuses settings that exclude each other. With sigv4, it also refuses a Host header, because the signature
+// covers the address's host.
 func (a authentication) check(service string, headers []header) error {
 	ways := []bool{a.OAuth2 != nil, a.Sigv4 != nil, a.Basic != nil, a.BasicAuth != nil, a.Bearer != nil}
 	if ways = slices.DeleteFunc(ways, func(given bool) bool { return !given }); len(ways) > 1 {
-		return wrong("authentication", "keep only oauth2, sigv4, basic or bearer", "names %d ways", len(ways))
+		return wrong("authentication", "keep one: oauth2, sigv4, basic or bearer", "has %d methods", len(ways))
 	}
 	switch {
 	case a.Sigv4 != nil && service == "":
-		return wrong("authentication.sigv4", "it is for prometheus and opensearch at AWS", "is not possible here")
+		return wrong("authentication.sigv4", "use it only with prometheus and opensearch at AWS",
+			"does not work with this provider")
 	case a.Sigv4 != nil && headerOf(headers).Get("Host") != "":
 		return wrong("headers", "leave Host out", "have a Host, but sigv4 signs for the host of the address")
 	case a.Sigv4 != nil && a.Sigv4.RoleARN != "" && !hasArgument(a.Sigv4.RoleARN) &&
@@ -114,7 +115,8 @@ func basicOf(user, password string) string {
 	return "Basic " + base64.StdEncoding.EncodeToString([]byte(user+":"+password))
 }
 
-// token sends the client's secret in a header and, if the server refuses this, in the body.
+// token requests a token with the client's secret in a header. If the server refuses the header, token sends the secret
+// in the body.
 func (o *oauth2Config) token(ctx context.Context, s *session, insecure bool) (string, error) {
 	s.Hide(o.ClientSecret)
 	form := url.Values{"grant_type": {"client_credentials"}}

@@ -127,7 +127,7 @@ func agentKeys(ctx context.Context, s *session, address string) (awsKeys, error)
 		return awsKeys{}, fmt.Errorf("AWS credentials: %w", err)
 	}
 	var answered awsKeys
-	const missing = "the answer of the credentials' agent has no credentials"
+	const missing = "the AWS credentials agent answered without credentials"
 	if json.Unmarshal(got.Body, &answered) != nil {
 		return awsKeys{}, errors.New(missing)
 	}
@@ -188,8 +188,8 @@ type awsKeys struct {
 	Token  string `json:"Token" xml:"SessionToken"`
 }
 
-// awsHost matches the hosts that get signed requests: AWS services in all partitions, VPC endpoints, and localhost,
-// which only an administrator can allow.
+// awsHost matches the hosts that get signed requests: AWS services in all partitions, VPC endpoints, and localhost.
+// Only an administrator can allow connections to localhost.
 var awsHost = regexp.MustCompile(`^([^.]+\.)*(aps-workspaces(-fips)?|es|aos)\.([^.]+\.)*` +
 	`(amazonaws\.com|amazonaws\.com\.cn|amazonaws\.eu|api\.aws|on\.aws)$|^(localhost|127\.0\.0\.1|::1)$`)
 

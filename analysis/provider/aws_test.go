@@ -130,7 +130,7 @@ func TestAWSFaults(t *testing.T) {
 		"aws_secret_access_key = B\n"), 0o600))
 	const agent = "AWS_REGION=r AWS_CONTAINER_CREDENTIALS_FULL_URI=ADDRESS/other/"
 	const asked = "AWS_REGION=r AWS_ACCESS_KEY_ID=A AWS_SECRET_ACCESS_KEY=B AWS_ENDPOINT_URL=ADDRESS/other"
-	const noCredentials = "the answer of the credentials' agent has no credentials"
+	const noCredentials = "the AWS credentials agent answered without credentials"
 	files := "AWS_REGION=r AWS_SHARED_CREDENTIALS_FILE=" + profiles
 	for name, c := range map[string]struct {
 		env, sigv4 string

@@ -94,7 +94,7 @@ func (q cloudWatchQuery) check(at string) error {
 	case !cloudWatchID.MatchString(q.ID) && !hasArgument(q.ID):
 		return wrong(at+".id", "begin with a small letter, and use letters, digits and _", "%q is not a valid id", q.ID)
 	case (q.Expression == "") == (q.MetricStat == nil):
-		return wrong(at, "give only one", "needs either expression or metricStat")
+		return wrong(at, "give exactly one", "needs either expression or metricStat")
 	case q.MetricStat == nil:
 		return q.Period.check(at + ".period")
 	}
@@ -127,7 +127,8 @@ func (c *cloudWatchConfig) form(now time.Time) url.Values {
 	return f
 }
 
-// addParameters adds a value's parameters as AWS' query protocol names them: A.member.1.B for a field b in a list a.
+// addParameters adds a value's parameters with the names of AWS' query protocol, such as A.member.1.B for the first B
+// in a list A.
 func addParameters(f url.Values, name string, v any) {
 	switch v := v.(type) {
 	case map[string]any:

@@ -352,7 +352,7 @@ func TestMisbehaviour(t *testing.T) {
 		"large":     "larger than 1 MiB",
 		"malformed": "differs from its documentation",
 		"html":      "differs from its documentation",
-		"cut":       "the connection was closed within the answer",
+		"cut":       "the connection was closed before the answer ended",
 	} {
 		t.Run(mode, func(t *testing.T) {
 			forEach(t, func(t *testing.T, c contract, b *bench) {

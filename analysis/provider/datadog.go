@@ -18,8 +18,9 @@ import (
 
 // datadogConfig reads a series' newest point with API v1, or one number with API v2
 // (https://docs.datadoghq.com/api/latest/metrics/#query-timeseries-points,
-// #query-scalar-data-across-multiple-products). Without data, the result is nil. The credentials are in DD_API_KEY,
-// DD_APP_KEY and DD_ADDRESS, in gitrollout's Secret "datadog", or in secretRef's Secret.
+// #query-scalar-data-across-multiple-products). Without data, the result is nil. secretRef's Secret has the
+// credentials. Without secretRef, they are in DD_API_KEY, DD_APP_KEY and DD_ADDRESS, or in gitrollout's Secret
+// "datadog".
 type datadogConfig struct {
 	Interval       string            `json:"interval,omitempty" check:"duration"` // the period to query; default 5m
 	Query          string            `json:"query,omitempty"`
@@ -53,7 +54,7 @@ func (c *datadogConfig) checkQueries(v1 bool) error {
 	names := slices.Sorted(maps.Keys(c.Queries))
 	switch {
 	case c.Query != "" && len(c.Queries) > 0:
-		return wrong("queries", "keep only one", "are given, and query too")
+		return wrong("queries", "keep only one", "conflict with query")
 	case v1 && len(c.Queries) > 0:
 		return wrong("queries", "write apiVersion: v2, or give query instead", "are given, and the API is v1")
 	case c.Query == "" && len(c.Queries) == 0:
@@ -194,7 +195,7 @@ func datadogScalar(body []byte, pair bool) (any, error) {
 	named := map[string]float64{}
 	for _, column := range answered.Data.Attributes.Columns {
 		if pair && column.Name != "bad" && column.Name != "of" {
-			return nil, errors.New("the answer of Datadog has other columns than bad and of: remove groups from the queries")
+			return nil, errors.New(`Datadog's answer has columns besides "bad" and "of": remove groups from the queries`)
 		}
 		if column.Type == "group" || len(column.Values) == 0 {
 			continue

@@ -17,8 +17,8 @@ import (
 
 // searchConfig runs a search on Elasticsearch or OpenSearch
 // (https://www.elastic.co/docs/api/doc/elasticsearch/operation/operation-search,
-// https://docs.opensearch.org/latest/api-reference/search-apis/search/). The result is the value at jsonPath, by
-// default the aggregations or, without aggs, the number of hits. Argo Rollouts lacks both providers.
+// https://docs.opensearch.org/latest/api-reference/search-apis/search/). The result is the value at jsonPath. Argo
+// Rollouts lacks both providers.
 type searchConfig struct {
 	name, service string // name in messages, and sigv4's AWS service
 

@@ -17,7 +17,7 @@ import (
 )
 
 // influxConfig runs a Flux query on InfluxDB 2 (https://docs.influxdata.com/influxdb/v2/api/#operation/PostQuery). The
-// result lists the column _value. The credentials' Secret is in gitrollout's namespace.
+// result lists the values of the column _value. The credentials' Secret is in gitrollout's namespace.
 type influxConfig struct {
 	Profile string `json:"profile,omitempty" check:"secretName"` // name of the Secret; default influxdb
 	Query   string `json:"query" required:"write the Flux query, as in from(bucket: …) |> range(…)"`
@@ -47,8 +47,8 @@ func (c *influxConfig) measure(ctx context.Context, s *session) (Result, error) 
 	return Result{Value: values}, err
 }
 
-// fluxValues parses annotated CSV (https://docs.influxdata.com/influxdb/v2/reference/syntax/annotated-csv/). The text
-// has tables with annotations, a header and records, or a table with the error of a failed query.
+// fluxValues parses annotated CSV (https://docs.influxdata.com/influxdb/v2/reference/syntax/annotated-csv/). Each table
+// has annotations, a header and records. If the query failed, a table has the error.
 func fluxValues(text string) ([]any, error) {
 	values := []any{}
 	annotations, column := map[string][]string{}, map[string]int(nil) // by label; 0: annotations

@@ -50,7 +50,7 @@ func (c *jobConfig) check() error {
 	}
 	for _, field := range slices.Sorted(maps.Keys(c.Spec)) {
 		if !slices.Contains(jobFields, field) {
-			return wrong("spec."+field, "correct its name, or remove it; there are "+strings.Join(jobFields, ", "),
+			return wrong("spec."+field, "correct its name, or remove it; allowed: "+strings.Join(jobFields, ", "),
 				"is not a field that a measurement's Job can have")
 		}
 	}
@@ -154,7 +154,7 @@ func (c *jobConfig) object(r Request, name string) map[string]any {
 
 var notInNames = regexp.MustCompile(`[^a-z0-9]+`)
 
-// jobName joins at most 46 characters of id and 12 of its hash, because a label may have 63.
+// jobName joins at most 46 characters of id and 12 of id's hash, because a label may have 63 characters.
 func jobName(id string) string {
 	readable := strings.Trim(notInNames.ReplaceAllString(strings.ToLower(id), "-"), "-")
 	if len(readable) > 46 {

@@ -15,7 +15,7 @@ import (
 // around the path, several paths, functions and "range" are refused, because a metric needs one value.
 const jsonPathForm = "write it as in {$.data.value}"
 
-// These limits bound a path's cost: ".." visits all values, and unions multiply them.
+// These limits bound a path's cost: ".." visits all values, and unions multiply the visits.
 const (
 	maxPath  = 1000 // bytes
 	maxUnion = 16   // product of all unions' lengths

@@ -58,11 +58,11 @@ func (c *kayentaConfig) check() error {
 	t := c.threshold()
 	switch {
 	case c.Threshold != nil && c.Thresholds != nil:
-		return wrong("thresholds", "keep threshold", "are given, and threshold too")
+		return wrong("thresholds", "keep threshold", "conflict with threshold")
 	case t == nil:
 		return required("threshold", "", "give pass and marginal, scores of 0 to 100")
 	case t.Pass < 0 || t.Pass > 100 || t.Marginal < 0 || t.Marginal > t.Pass:
-		return wrong("threshold", "give scores of 0 to 100, marginal the lower one",
+		return wrong("threshold", "give scores of 0 to 100, with marginal at most pass",
 			"has pass %d and marginal %d", t.Pass, t.Marginal)
 	case len(c.Scopes) == 0:
 		return required("scopes", "", "name the scopes to compare")
@@ -78,12 +78,12 @@ func (c *kayentaConfig) check() error {
 func (sc kayentaScope) check(at string) error {
 	switch {
 	case sc.Control.Step < 1 || sc.Experiment.Step < 1:
-		return wrong(at+".controlScope.step", "give the seconds between two values, such as 60",
-			"is %d, but the experiment's %d", sc.Control.Step, sc.Experiment.Step)
+		return wrong(at+".controlScope.step", "give both in seconds, such as 60",
+			"is %d, and experimentScope.step is %d", sc.Control.Step, sc.Experiment.Step)
 	case (sc.Control.Start == "") != (sc.Experiment.Start == ""):
-		return wrong(at+".controlScope.start", "give both a start, or none", "is given for one scope of two")
+		return wrong(at+".controlScope.start", "give both scopes a start, or neither", "is in only one scope")
 	case (sc.Control.End == "") != (sc.Experiment.End == ""):
-		return wrong(at+".controlScope.end", "give both an end, or none", "is given for one scope of two")
+		return wrong(at+".controlScope.end", "give both scopes an end, or neither", "is in only one scope")
 	}
 	return nil
 }
@@ -190,6 +190,6 @@ func (c *kayentaConfig) score(ctx context.Context, s *session, id string) (Resul
 	} else if whole >= float64(t.Marginal) {
 		result.Phase = analysis.Inconclusive
 	}
-	result.Message = fmt.Sprintf("the score is %d; %d passes, %d is marginal", int(whole), t.Pass, t.Marginal)
+	result.Message = fmt.Sprintf("the score is %d; pass needs %d, marginal %d", int(whole), t.Pass, t.Marginal)
 	return result, nil
 }

@@ -35,7 +35,7 @@ var datadogPairContract = contract{
 		{name: "no of", reply: datadogReply("bad", "[3]"), want: []any{3.0}},
 		{name: "empty", reply: datadogReply(), want: []any{0.0}},
 		{name: "groups", reply: datadogReply("env", `[["prod"],["test"]]`, "bad", "[3,4]", "of", "[5,6]"), err: "remove groups"},
-		{name: "another name", reply: datadogReply("query1", "[3]", "of", "[100]"), err: "other columns than bad and of"},
+		{name: "another name", reply: datadogReply("query1", "[3]", "of", "[100]"), err: `columns besides "bad" and "of"`},
 		{name: "a text", reply: datadogReply("bad", `["3"]`, "of", "[100]"), err: "it is a string"},
 		{name: "lies", reply: `{"data":{"attributes":{"columns":[]},"errors":"bad formula"}}`, err: "bad formula"},
 	},

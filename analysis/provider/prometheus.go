@@ -26,13 +26,12 @@ type prometheusConfig struct {
 }
 
 type rangeQuery struct {
-	// See momentForm.
 	Start string `json:"start" required:"write it as in now() - duration(\"5m\")" check:"moment"`
 	End   string `json:"end" required:"write it as in now() - duration(\"5m\")" check:"moment"`
 	Step  string `json:"step" required:"write 30s, 1m or the like" check:"duration"`
 }
 
-// prometheusAddresses lists variables for the default address; the first has precedence.
+// prometheusAddresses lists environment variables for the default address; the first has precedence.
 var prometheusAddresses = []string{"GITROLLOUT_PROMETHEUS_ADDRESS", "ARGO_ROLLOUTS_PROMETHEUS_ADDRESS"}
 
 func (c *prometheusConfig) check() error { return c.sender.check("aps", c.Address) }

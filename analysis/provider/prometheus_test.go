@@ -189,7 +189,7 @@ func TestDistinct(t *testing.T) {
 		"some requests have a user": {series: []string{series("of", "", "9"), series("of", "ann", "1")}, want: []any{0.0, 1.0}},
 		"nothing":                   {want: []any{}},
 		"no total":                  {series: []string{series("bad", "ann", "1")}, want: []any{1.0}},
-		"no label":                  {series: []string{series("of", "", "9")}, err: "no label user, as in sum by (user)"},
+		"no label":                  {series: []string{series("of", "", "9")}, err: "no label user: keep it, as in sum by (user)"},
 		"no names":                  {series: []string{series("", "ann", "9")}, err: `without n="bad" or n="of"`},
 		"a range": {kind: "matrix", series: []string{`{"metric":{"n":"of","user":"ann"},"values":[[1,"9"]]}`},
 			err: "a series without"},

@@ -101,7 +101,7 @@ func promPair(by string) func(string, json.RawMessage) (any, error) {
 		case by == "" || !total:
 			return pairOf(named), nil
 		case !labelled:
-			return nil, fmt.Errorf("the query's result has no label %s, as in sum by (%s) (increase(…))", by, by)
+			return nil, fmt.Errorf("the query's result has no label %s: keep it, as in sum by (%s) (increase(…))", by, by)
 		}
 		return []any{float64(len(bad)), float64(len(all))}, nil
 	}
@@ -134,8 +134,8 @@ func promSeries(from string, raw json.RawMessage) (any, error) {
 	return values, nil
 }
 
-// promHistogram returns buckets, which come from one series per le or from one native histogram. It refuses series with
-// other labels, because the query must sum them.
+// promHistogram returns the buckets of one native histogram or of series with the label le. It refuses series with
+// other labels, because the query must sum these series.
 func promHistogram(from string, raw json.RawMessage) (any, error) {
 	var series []promSeriesOf
 	if err := call.Decode(from, raw, &series); err != nil || len(series) == 0 {

@@ -31,8 +31,8 @@ type Request struct {
 
 // Result is the outcome of a measurement.
 type Result struct {
-	// Value is the input of the conditions or the comparison: a float64, a []any, a text, an analysis.Histogram. Nil or
-	// empty means no data. Measure masks Secrets' values, because servers may repeat them.
+	// Value is the input of the conditions or the comparison: a float64, a []any, a text, an analysis.Histogram. A nil
+	// or empty Value means no data. Measure masks Secrets' values, because servers may repeat them.
 	Value    any
 	Phase    analysis.Phase // "" if conditions judge; Running if the Request must be repeated with Metadata
 	Message  string

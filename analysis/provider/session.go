@@ -34,7 +34,7 @@ func (s *session) caller(name string) *call.Caller {
 }
 
 // secret reads a Secret, and hides the Secret's values in messages. In a value that is a URL, it hides only
-// credentials. All keys are required.
+// credentials.
 func (s *session) secret(ctx context.Context, namespace, name string, keys ...string) (map[string]string, error) {
 	if s.deps.Secret == nil {
 		return nil, fmt.Errorf("the Secret %s cannot be read here", name)

@@ -21,7 +21,7 @@ type webhookConfig struct {
 	URL      string            `json:"url" required:"give the URL that is posted to" check:"url"`
 	Type     string            `json:"type,omitempty"`                     // default rollout
 	Timeout  string            `json:"timeout,omitempty" check:"duration"` // default 10s
-	Retries  int64             `json:"retries,omitempty"`                  // requests after a refusal; default 0
+	Retries  int64             `json:"retries,omitempty"`                  // repeated requests after refusals; default 0
 	Metadata map[string]string `json:"metadata,omitempty"`                 // the payload's metadata
 	Insecure bool              `json:"insecure,omitempty"`                 // Flagger's disableTLS
 	Headers  []header          `json:"headers,omitempty"`
@@ -62,7 +62,7 @@ func (c *webhookConfig) timeout() time.Duration {
 func (c *webhookConfig) measure(ctx context.Context, s *session) (Result, error) {
 	meaning, ok := webhookTypes[cmp.Or(c.Type, "rollout")]
 	if !ok {
-		return Result{}, fmt.Errorf("webhook.type %q is none", c.Type)
+		return Result{}, fmt.Errorf("webhook.type %q is unknown", c.Type)
 	}
 	metadata := map[string]string{}
 	maps.Copy(metadata, c.Metadata)

@@ -128,8 +128,8 @@ func (a *App) Set(o Order) (Edit, error) {
 	for _, file := range slices.Sorted(maps.Keys(left)) {
 		refused = append(refused, file+": "+rollout.Count(left[file], "more line")+" with this text, not tried")
 	}
-	return Edit{}, fmt.Errorf("no line that gitrollout may edit sets the image %s; change it by hand, or list the image "+
-		"in the field images of a kustomization:\n%s", e.From, strings.Join(refused, "\n"))
+	return Edit{}, fmt.Errorf("no line that gitrollout may edit sets the image %s; change it by hand, or add it to "+
+		"images in a kustomization.yaml; lines found:\n%s", e.From, strings.Join(refused, "\n"))
 }
 
 type target struct {
@@ -153,7 +153,7 @@ func targetOf(r *rollout.Render, o Order) (t target, err error) {
 	for i, image := range names[o.name] {
 		repo, _ := split(image)
 		if i > 0 && t.from != repo {
-			return t, fmt.Errorf("containers %s have several images; name one of them instead: %s", o.name,
+			return t, fmt.Errorf("containers named %s have several images; name one image instead: %s", o.name,
 				strings.Join(names[o.name], ", "))
 		}
 		t.from = repo

@@ -144,7 +144,7 @@ replacements:
 		"spec: {schedule: '0 1 * * *', jobTemplate: {spec: {template: {spec: {restartPolicy: Never, " +
 		"containers: [{name: log, image: acme/job}]}}}}}\n" +
 		"-- apps/shop/kustomization.yaml --\nresources: [pods.yaml, job.yaml]\n", "log=v2",
-		"containers log have several images; name one of them instead: acme/job, acme/log:v1"},
+		"containers named log have several images; name one image instead: acme/job, acme/log:v1"},
 }
 
 const config = "apiVersion: gitrollout.dev/v1alpha1\nkind: Config\napps:\n- path: apps/shop\n"

@@ -55,8 +55,7 @@ func (c comparison) immutable(ref rollout.Ref, was, now rollout.Object) (all []N
 	return all
 }
 
-// renumbered notes a change of a StatefulSet's first ordinal. After this change, the controller replaces pods at any
-// step.
+// renumbered returns a note if a StatefulSet's first ordinal changes.
 func renumbered(ref rollout.Ref, was, now rollout.Object) []Note {
 	first := func(o rollout.Object) any { return cmp.Or(o.Map("spec", "ordinals")["start"], any(int64(0))) }
 	from, to := first(was), first(now)
@@ -103,9 +102,9 @@ func madeOnce(base, head *rollout.Render) (all []Note) {
 			continue
 		}
 		all = append(all, Note{Level: Hint, Code: "MadeOnce", Object: o.Ref().String(),
-			Message: fmt.Sprintf("Secret %s is created once: if it exists in the cluster already, it does not get %s", o.Name(),
-				strings.Join(more, ", ")),
-			Fix: "add this to the Secret by hand, or delete the Secret to create it again"})
+			Message: fmt.Sprintf("Secret %s is created once: if it exists in the cluster already, it does not get the keys %s",
+				o.Name(), strings.Join(more, ", ")),
+			Fix: "add the keys to the Secret by hand, or delete the Secret to create it again"})
 	}
 	return all
 }

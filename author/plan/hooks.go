@@ -21,15 +21,15 @@ func (c comparison) hooks(a App) (all []Note) {
 		when rollout.HookWhen
 		text string
 	}{
-		{rollout.HookBefore, "runs before the release, which does not begin if it fails"},
-		{rollout.HookAfter, "runs when all pods are new, and the release goes back if it fails"},
+		{rollout.HookBefore, "runs before the release, which does not begin if %s fails"},
+		{rollout.HookAfter, "runs when all pods are new, and the release is rolled back if %s fails"},
 		{rollout.HookAbort, "runs after a rollback of the release"},
 	} {
 		for _, h := range hook.At(c.in.Head.Render.Objects, t.when, which) {
 			if !h.IsJob() {
 				continue
 			}
-			text := t.text
+			text := strings.Replace(t.text, "%s", "the Job", 1)
 			if h.Continues {
 				text, _, _ = strings.Cut(text, ",")
 			}

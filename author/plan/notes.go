@@ -79,8 +79,8 @@ func withoutPods(a App) (all []Note) {
 	return all
 }
 
-// changedSteps notes changed steps of the current release, and the step at which the release continues. The level is
-// AtOnce if the change removes all remaining promotions.
+// changedSteps returns notes about changed steps of the current release and the step at which it continues. A note's
+// level is AtOnce if the change removes all remaining promotions.
 func (c comparison) changedSteps(a App) (all []Note) {
 	s, source, head := c.in.State, c.in.Base.Render, c.in.Head.Render
 	if s == nil || s.Release == nil || s.Stable == nil || s.Release.Hash != a.To || source == nil {
@@ -104,13 +104,13 @@ func (c comparison) changedSteps(a App) (all []Note) {
 		}
 		n.Message = fmt.Sprintf("%s: the changed steps continue at step %d of %d, %s", where, now.Step+1, now.Of, now.Name)
 		if now.Step == now.Of {
-			n.Message = where + ": with the changed steps only its promotion remains"
+			n.Message = where + ": after this change, only its promotion remains"
 		}
 		old, _ := source.Spec(was.Workload)
 		if gates(old, was.Step) > 0 && gates(spec, now.Step) == 0 {
 			n.Level = AtOnce
-			n.Message += "; no gate is left, so that all users get it without a promotion"
-			n.Fix = "to require a promotion, keep a pause without duration in the steps until the release has ended"
+			n.Message += "; no gate is left, so all users get it without a manual promotion"
+			n.Fix = "to require a manual promotion, keep a pause without duration in the steps until the release has ended"
 		}
 		all = append(all, n)
 	}
@@ -163,7 +163,7 @@ func (c comparison) inPlace(ref rollout.Ref, now rollout.Object) []Note {
 		note.Fix = "remove the steps if every node always needs a serving pod"
 	case n == 1:
 		note.Code = "NoCanaryPod"
-		note.Message += " has one pod, which the promotion replaces: no step tests the new version before"
+		note.Message += " has one pod, which the promotion replaces: no step tests the new version first"
 		note.Fix = "use more pods, so that a step can replace one pod first"
 	default:
 		return nil
@@ -171,7 +171,7 @@ func (c comparison) inPlace(ref rollout.Ref, now rollout.Object) []Note {
 	return []Note{note}
 }
 
-// sharedData notes a changed ConfigMap or Secret whose name is the same in both versions' pods.
+// sharedData returns notes about a changed ConfigMap or Secret that the pods of both versions use under one name.
 func (c comparison) sharedData(ref rollout.Ref) (all []Note) {
 	users := map[bool][]string{} // by whether they mount the object as a volume
 	for _, o := range c.in.Head.Render.Objects {
@@ -232,7 +232,7 @@ func (c comparison) unstagedDeployment(ref rollout.Ref, now rollout.Object) []No
 		n.Fix = "gitrollout init --app " + c.in.App.Path + " writes one"
 	case spec.Canary != nil && len(spec.Canary.Steps) == 0:
 		n.Code = "NoSteps"
-		n.Message = fmt.Sprintf("Rollout %s has no steps: the user's own rolling update moves all pods", spec.Name)
+		n.Message = fmt.Sprintf("Rollout %s has no steps: Kubernetes' own rolling update replaces all pods", spec.Name)
 		n.Fix = "add steps: - setWeight: 20"
 	default:
 		return nil
@@ -301,7 +301,7 @@ func (c comparison) hints(a App) (all []Note) {
 	if a.Begins.IsZero() && slices.ContainsFunc(a.Workloads, func(w Workload) bool { return w.Staged }) {
 		all = append(all, Note{Level: Hint, Code: "NeverOpens",
 			Message: "it is unknown when the release may advance: " +
-				"a freeze without an end, or windows that never open, are in its way"})
+				"a freeze has no end, or the windows never open"})
 	}
 	return all
 }
@@ -319,7 +319,7 @@ func (c comparison) lostRollouts(isHeld bool) (all []Note) {
 			Message: w.Title() + " is no longer staged: its Rollout document is gone",
 			Fix:     "restore the document, or all pods get the next version at the same time"}
 		if isHeld {
-			n.Fix = "restore the document, or merge this between two releases"
+			n.Fix = "restore the document, or merge this when no release is in flight"
 		}
 		all = append(all, n)
 	}

@@ -45,7 +45,7 @@ type App struct {
 	From    rollout.Hash          `json:"from,omitempty"`
 	To      rollout.Hash          `json:"to,omitempty"`
 	Error   *rollout.InvalidError `json:"error,omitempty"`
-	// Workloads have changed pod templates.
+	// Workloads lists the workloads with changed pod templates.
 	Workloads []Workload `json:"workloads,omitempty"`
 	Objects   []Object   `json:"objects,omitempty"`
 	// Detection has the differences that comparisons can detect.
@@ -65,8 +65,8 @@ type Change string
 const (
 	First    Change = "first"    // deployed for the first time, without steps
 	Release  Change = "release"  // a new version, with steps
-	Fast     Change = "fast"     // was stable before; no pauses, no weights
-	Rollback Change = "rollback" // the current release returns to stable
+	Fast     Change = "fast"     // a former stable version; no pauses, no weights
+	Rollback Change = "rollback" // Git returns to the stable version during a release
 	Apply    Change = "apply"    // no workload with steps changes; all objects are applied immediately
 	Rejected Change = "rejected" // this version was rejected; only a retry releases it
 	Gone     Change = "gone"     // removed from Git; its objects stay in the cluster
@@ -107,7 +107,7 @@ func Of(in Input) (App, bool) {
 		a.Change, a.Error = Invalid, rollout.ProblemOf(in.Head.Err)
 		a.Summary = "cannot be rendered: the app would be held as it is"
 		if in.Base.Err != nil && in.Base.Err.Error() == in.Head.Err.Error() {
-			a.Summary = "cannot be rendered, and could not before"
+			a.Summary = "cannot be rendered, with or without this change"
 		}
 		return a, true
 	case in.Head.Render == nil && in.Base.Render == nil:
@@ -133,11 +133,11 @@ func Of(in Input) (App, bool) {
 	a.From, a.To = serving(in), in.Head.Render.Release()
 	a.Change, a.Summary = judge(in, a.From, a.To)
 	if in.Base.Err != nil && in.State == nil {
-		a.Summary = "the base cannot be rendered, so that the stable version is not known: " +
+		a.Summary = "the base cannot be rendered, so the stable version is unknown: " +
 			rollout.OneLine(in.Base.Err.Error())
 	}
 	if a.Objects = differences(in.Base.Render, in.Head.Render); len(a.Objects) == 0 && a.Change == Apply {
-		a.Summary = "only its steps change, and no version or object: nothing is released"
+		a.Summary = "only its steps change: nothing is released"
 		if in.State != nil && in.State.Release != nil && in.State.Release.Hash == a.To {
 			a.Summary = fmt.Sprintf("release %s is in flight and goes on: only its steps change", in.State.Release.Hash)
 		}
@@ -167,8 +167,8 @@ func serving(in Input) rollout.Hash {
 	}
 }
 
-// standing returns all workloads' stable hashes if a workload gets its first Rollout, and otherwise nil. The hash of a
-// workload with a first Rollout is from Base.
+// standing returns all workloads' stable hashes if a workload gets its first Rollout while no release runs. Otherwise,
+// it returns nil. The hash of this workload is from Base.
 func standing(in Input) map[rollout.Workload]rollout.Hash {
 	s, base := in.State, in.Base.Render
 	isKnown := s != nil && s.Phase != ""
@@ -231,11 +231,12 @@ func renamed(in Input) (what string, is bool) {
 func judge(in Input, from, to rollout.Hash) (Change, string) {
 	if name, is := renamed(in); is {
 		return Invalid, name + ", and all its pods would start at the same time: the app would be held as it is; " +
-			"push the new name first and the version after"
+			"push the new name first and then the version"
 	}
 	if name, is := unrecorded(in); is {
 		return Invalid, name + " gets its Rollout document and another version in one change, and no stable version is " +
-			"recorded to roll back to: the app would be held as it is; push the document first, and the version once it is Healthy"
+			"recorded for a rollback: the app would be held as it is; push the document first, and the version " +
+			"when the app is Healthy"
 	}
 	if s := in.State; s != nil && s.Release != nil && s.Stable != nil {
 		lost, isLost, isReverted := strategies.LacksDocument(*s, in.Head.Render)
@@ -259,8 +260,8 @@ func judge(in Input, from, to rollout.Hash) (Change, string) {
 	case to == "" || to == from:
 		return Apply, "no staged version changes: applied immediately"
 	case from == "":
-		return First, fmt.Sprintf("first deployment of %s, without steps; adopted without a restart when the cluster runs "+
-			"this template, held when it runs another", to)
+		return First, fmt.Sprintf("first deployment of %s, without steps; if the workload runs already: adopted without a "+
+			"restart with this template, held with another", to)
 	case in.State != nil && strategies.IsFast(*in.State, in.Head.Render):
 		return Fast, fmt.Sprintf("%s -> %s, which served before: no pauses and no weights", from, to)
 	case in.State != nil && in.State.Release != nil:

@@ -415,7 +415,7 @@ func TestAnotherErrorIsNews(t *testing.T) {
 	for _, c := range []struct {
 		base plan.Side
 		want string
-	}{{broken, "cannot be rendered, and could not before"}, {plan.Side{}, held}, {plan.Side{Err: os.ErrExist}, held}} {
+	}{{broken, "cannot be rendered, with or without this change"}, {plan.Side{}, held}, {plan.Side{Err: os.ErrExist}, held}} {
 		if a, changes := plan.Of(plan.Input{Now: now, Base: c.base, Head: broken}); !changes || a.Change != plan.Invalid || a.Summary != c.want {
 			t.Errorf("%+v, want %s", a, c.want)
 		}

@@ -24,10 +24,10 @@ type Sides struct {
 	Policy        *rollout.Policy
 	Author        string // of After's newest commit, for the policy; "" for the working tree
 	Renderer      *render.Renderer
-	// Runs reports whether the cluster has a workload, and whether an apply would keep its pod template. Without a
-	// cluster, Runs and Traffic are nil.
+	// Runs reports whether the cluster has a workload, and whether an apply would keep its pod template. Without access
+	// to a cluster, Runs and Traffic are nil.
 	Runs func(workload rollout.Object) (runs, same bool, err error)
-	// Traffic measures the requests of a workload's serving pods with the metrics of comparisons.
+	// Traffic measures a workload's recent requests with the metrics that compare versions.
 	Traffic func(rollout.Spec) rollout.AnalysisRun
 
 	strict func(rollout.Tree, *rollout.Render) error // finds objects that the API server refuses

@@ -13,7 +13,7 @@ var never = time.Unix(1<<40, 0)
 
 // Order sorts plans by stage, delays their times, and adds stages to summaries. Clusters without a stage come first. An
 // app waits until it has soaked in the previous stage and, if maxUpdate requires this, in clusters of its own stage.
-// Versions that served before do not wait.
+// Former stable versions do not wait.
 func Order(all []Plan, f *rollout.Fleet) {
 	order := func(p Plan) int { return f.StageOf(p.Cluster) }
 	slices.SortStableFunc(all, func(a, b Plan) int { return cmp.Compare(order(a), order(b)) })
@@ -21,7 +21,7 @@ func Order(all []Plan, f *rollout.Fleet) {
 	isUnread := func(cluster string) bool {
 		return slices.ContainsFunc(all, func(p Plan) bool { return p.Cluster == cluster && p.Error != nil })
 	}
-	var least time.Time // for all apps; never if a cluster of the previous stage has an invalid configuration
+	var least time.Time // lower limit for all apps; never if the previous stage has an invalid configuration
 	for n, s := range f.Stages {
 		soaked := map[string]time.Time{}
 		for app, at := range changed(all, s.Clusters) {

@@ -12,7 +12,7 @@ import (
 type Workload struct {
 	Workload rollout.Workload `json:"workload"`
 	Kind     string           `json:"kind"`
-	// Strategy is canary, blueGreen or rollingUpdate (without steps). If Staged is false, Strategy is the manifest's.
+	// Strategy is canary, blueGreen or rollingUpdate (without steps). If Staged is false, the manifest sets Strategy.
 	Strategy string `json:"strategy"`
 	Staged   bool   `json:"staged"`
 	Replicas int    `json:"replicas"`
@@ -22,7 +22,7 @@ type Workload struct {
 	Full   int     `json:"full,omitempty"`   // the weight that means all requests
 	Stages []Stage `json:"stages,omitempty"`
 
-	Watch   Span `json:"watch,omitempty"`   // how long analyses can roll back after the release
+	Watch   Span `json:"watch,omitempty"`   // how long analyses can roll back an ended release
 	WayBack Span `json:"wayBack,omitempty"` // the longest duration of such a rollback, if pods become ready in time
 }
 
@@ -140,7 +140,7 @@ func size(r *rollout.Render, spec rollout.Spec) (n int, sized string) {
 		if n, ok := least.(int64); ok && n > 0 {
 			return int(n), field + " of " + o.Kind() + " " + o.Name()
 		}
-		return 1, o.Kind() + " " + o.Name() + ", which names no least number"
+		return 1, o.Kind() + " " + o.Name() + ", which sets no " + field + " above 0"
 	}
 	return 1, "Kubernetes' default, because the manifest has no replicas"
 }

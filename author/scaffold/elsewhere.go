@@ -118,8 +118,8 @@ func (s *Survey) settle(tree rollout.Tree) error {
 			}
 			if (!found || e.Kind != rollout.Dir) && g.of.Name != "" {
 				why = fmt.Sprintf("uses a folder of %s %s (%s), which is not in this repository: add the folder with gitrollout "+
-					"vendor, or list its path in this repository if the source is built from this repository", g.of.Kind, g.of.Name,
-					cmp.Or(s.sources[g.of].url, "its address is elsewhere"))
+					"vendor; if the source is built from this repository, list its path in this repository", g.of.Kind, g.of.Name,
+					cmp.Or(s.sources[g.of].url, "URL unknown"))
 			} else if !found || e.Kind != rollout.Dir {
 				why = fmt.Sprintf("names the folder %s, which is not in this repository: add it with gitrollout vendor, and "+
 					"list the folder that gitrollout vendor writes", g.Path)

@@ -190,8 +190,8 @@ type postBuild struct {
 	SubstituteFrom []struct{ Kind, Name string } `json:"substituteFrom"`
 }
 
-// variables keeps postBuild's inline values and each ConfigMap that exactly one file for env contains. It adds other
-// sources to Lost.
+// variables keeps postBuild's inline values, and each ConfigMap with exactly one file for env or for all environments.
+// It adds other sources to Lost.
 func (g *Given) variables(configMaps map[string][]string, env string) {
 	if len(g.postBuild.Substitute)+len(g.postBuild.SubstituteFrom) == 0 {
 		return
@@ -301,7 +301,7 @@ func (g Given) complete(e Entry, configMaps map[string][]string, env string, not
 	g.variables(configMaps, env)
 	e.Name, e.Namespace, e.Variables, e.Decryption = g.Name, g.Namespace, g.Variables, g.Decryption
 	if e.Decryption != "" {
-		*notes = append(*notes, fmt.Sprintf("%s: the keys of its encrypted files are to be in Secret %s of namespace %s",
+		*notes = append(*notes, fmt.Sprintf("%s: the keys of its encrypted files must be in Secret %s of namespace %s",
 			g.Path, e.Decryption, cmp.Or(e.Namespace, "default")))
 	}
 	if e.Directory != nil && g.Directory != nil {

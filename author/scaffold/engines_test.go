@@ -244,7 +244,7 @@ func TestDecryptionOfFluxIsCarriedOver(t *testing.T) {
   decryption: {provider: sops, secretRef: {name: sops-age}}
 - path: svc/b
   namespace: shop
-note svc/a: the keys of its encrypted files are to be in Secret sops-age of namespace shop
+note svc/a: the keys of its encrypted files must be in Secret sops-age of namespace shop
 note svc/b: settings of clusters/prod/b.yaml are not carried over (spec.decryption): put them into the folder`, got)
 }
 

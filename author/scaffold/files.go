@@ -160,7 +160,7 @@ func Rollouts(tree rollout.Tree, r *rollout.Render) (files []File, told []string
 		}
 		if o.Map("spec", "strategy")["type"] == "Recreate" {
 			told = append(told, fmt.Sprintf(
-				"Deployment %s has strategy Recreate: old and new pods cannot run side by side, as steps need", ref.Name))
+				"Deployment %s has strategy Recreate, but steps need old and new pods side by side", ref.Name))
 			continue
 		}
 		names = append(names, ref.Name)
@@ -244,8 +244,8 @@ func kustomizationWith(tree rollout.Tree, dir string, lines []string) (File, err
 		text := oneLine.ReplaceAllStringFunc(string(data), asLines)
 		at := resources.FindStringSubmatchIndex(text)
 		if at == nil && strings.Contains("\n"+text, "\nresources:") {
-			return File{}, &rollout.InvalidError{File: file, Field: "resources", Msg: "is not a list of one line per entry",
-				Fix: "write one line for each entry, or add these entries yourself: " + strings.Join(lines, ", ")}
+			return File{}, &rollout.InvalidError{File: file, Field: "resources", Msg: "is not a list with one entry per line",
+				Fix: "write one entry per line, or add these entries yourself: " + strings.Join(lines, ", ")}
 		}
 		item := "- "
 		if at != nil && at[6] >= 0 {

@@ -38,7 +38,7 @@ type Entry struct {
 
 	Decryption string // the Secret with keys for encrypted files, or ""
 
-	Needs render.Violations // objects that the entry must allow its apps
+	Needs render.Violations // objects that the entry must allow
 }
 
 // LeftOut is a folder or file that does not become an app.
@@ -124,7 +124,7 @@ func (p *Proposal) cover(tree rollout.Tree, chosen []string, plain map[string]En
 		}
 		for _, a := range apps {
 			if other := taken[a.Name]; other != "" && other != a.Path {
-				return &rollout.InvalidError{Msg: fmt.Sprintf("would be the app %s, but %s is this app already", a.Name, other)}
+				return &rollout.InvalidError{Msg: fmt.Sprintf("would be the app %s, but %s has this name already", a.Name, other)}
 			}
 		}
 		for _, a := range apps {
@@ -181,7 +181,7 @@ func (p *Proposal) built(entryOf map[string]int, plain map[string]Entry) (bad []
 }
 
 func twice(all []*rollout.Render, plain map[string]Entry) (bad []LeftOut) {
-	// Kustomizations come first, so that folders with a kustomization's output are omitted.
+	// Kustomizations come first, so that plain folders with the same objects are omitted.
 	isPlain := func(r *rollout.Render) bool {
 		e := plain[r.App.Path]
 		return e.Directory != nil || e.Helm != nil
@@ -235,7 +235,7 @@ func appsOf(tree rollout.Tree, e Entry) ([]rollout.App, error) {
 	return render.FindApps(tree, config)
 }
 
-// appIn also returns the index of the last segment that may be an app's name, or -1.
+// appIn returns a folder's segments, and the index of the last segment that may be an app's name, or -1.
 func appIn(dir string) (segments []string, last int) {
 	segments, env := strings.Split(dir, "/"), environment(dir)
 	for i, s := range slices.Backward(segments) {
@@ -293,7 +293,7 @@ func (p Proposal) Told(survey Survey) []string {
 	told = append(told, rollout.Mapped(p.Notes, func(n string) string { return "note     " + n })...)
 	if n := len(survey.ArgoRollouts); n > 0 {
 		told = append(told, "note     "+rollout.Count(n, "file")+
-			" of Argo Rollouts: read as it is, see docs/coming-from-argo-rollouts.md")
+			" of Argo Rollouts: read without changes, see docs/coming-from-argo-rollouts.md")
 	}
 	return told
 }

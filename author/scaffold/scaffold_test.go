@@ -193,7 +193,7 @@ func TestPropose(t *testing.T) {
 			"home: clusters/home/*; shop", left{{"clusters/cloud/web", "is for cloud"}}},
 		"a folder whose name is none of an app": {"apps/Till_API", "", "prod: apps/Till_API (till-api); till-api", nil},
 		"two of one name": {"a/overlays/prod/web b/overlays/prod/web", "", "prod: a/overlays/prod/*; web",
-			left{{"b/overlays/prod/web", "would be the app web, but a/overlays/prod/web is this app already"}}},
+			left{{"b/overlays/prod/web", "would be the app web, but a/overlays/prod/web has this name already"}}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := propose(t, treeOf(nil, strings.Fields(tt.dirs)...), tt.cluster, func(a rollout.App) (*rollout.Render, error) {
@@ -286,7 +286,7 @@ func TestRollouts(t *testing.T) {
 			{"apiVersion": "example.org/v1", "kind": "Deployment", "metadata": map[string]any{"name": "web"}},
 		}, "", "", none},
 		"Recreate": {"resources: []\n", []rollout.Object{deployment("web", "Recreate")}, "", "",
-			"Deployment web has strategy Recreate: old and new pods cannot run side by side, as steps need; " + none},
+			"Deployment web has strategy Recreate, but steps need old and new pods side by side; " + none},
 	} {
 		t.Run(name, func(t *testing.T) {
 			tree := treeOf(map[string]string{"apps/web/kustomization.yaml": tt.kustomization})

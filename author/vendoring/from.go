@@ -20,8 +20,8 @@ import (
 )
 
 // From adds a kustomization's external sources to vendor.yaml, and replaces each address by the folder that Update
-// fills. helmCharts and Flux's and Argo CD's objects stay unchanged. If an entry cannot be rewritten, From writes
-// nothing.
+// fills. The field helmCharts and the objects of Flux and Argo CD stay unchanged. If an entry cannot be rewritten, From
+// writes nothing.
 func From(dir *os.Root) (said []string, err error) {
 	objects, err := engineObjects(dir)
 	if err != nil {

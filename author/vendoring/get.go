@@ -69,7 +69,7 @@ func (g *Getter) get(ctx context.Context, address, authorization, accept string)
 		case len(via) > 10:
 			return errors.New("there are too many redirects")
 		case to.URL.Scheme != "https" && (to.URL.Scheme != "http" || !isHere(to.URL.Hostname())):
-			return fmt.Errorf("it redirects to %s://%s, which gets no request: it is not https", to.URL.Scheme, to.URL.Host)
+			return fmt.Errorf("it redirects to %s://%s, which gets no request without https", to.URL.Scheme, to.URL.Host)
 		}
 		return nil
 	}

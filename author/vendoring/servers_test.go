@@ -238,9 +238,9 @@ func TestWhatPeopleChanged(t *testing.T) {
 		"a folder": {func(w *world) { w.remove("podinfo") }, nil},
 		"the source": {func(w *world) { w.vendor("- git: {url: " + w.gitURL + ", ref: main, path: deploy}\n  into: base\n") },
 			nil},
-		"a lock of something else":   {locked("v1", "ConfigMap"), []string{"vendor.lock", `"v1" is not known`, "take it from Git again"}},
+		"a lock of something else":   {locked("v1", "ConfigMap"), []string{"vendor.lock", `"v1" is not known`, "restore it from Git"}},
 		"a lock of another version":  {locked("gitrollout.dev/v2", "VendorLock"), []string{"or a newer gitrollout"}},
-		"a lock of another kind":     {locked("gitrollout.dev/v1alpha1", "Vendor"), []string{"it is none"}},
+		"a lock of another kind":     {locked("gitrollout.dev/v1alpha1", "Vendor"), []string{"its kind is not VendorLock"}},
 		"a lock of the whole folder": {lockedInto("."), []string{`"." is not a folder beside it`}},
 		"no vendor.yaml":             {func(w *world) { w.remove("vendor.yaml") }, []string{"vendor.yaml"}},
 	} {

@@ -168,7 +168,7 @@ func (g *Getter) chart(ctx context.Context, c rollout.VendorChart, locked *Pin, 
 	}
 	p := Pin{Version: e.Version, Digest: digest(a.body)}
 	if e.Digest != "" && strings.TrimPrefix(e.Digest, "sha256:") != strings.TrimPrefix(p.Digest, "sha256:") {
-		return p, nil, fmt.Errorf("the archive of version %s has the digest %s, and its index.yaml says %s", e.Version,
+		return p, nil, fmt.Errorf("the archive of version %s has the digest %s, but index.yaml says %s", e.Version,
 			p.Digest, e.Digest)
 	}
 	if keys != nil {
@@ -229,7 +229,7 @@ func (g *Getter) artifact(
 				return nil, err
 			}
 			if got := digest(a.body); got != l.Digest {
-				return nil, fmt.Errorf("a layer of %s has the digest %s, and its manifest says %s", tag, got, l.Digest)
+				return nil, fmt.Errorf("a layer of %s has the digest %s, but the manifest says %s", tag, got, l.Digest)
 			}
 			return a.body, nil
 		}

@@ -52,7 +52,7 @@ func read(dir *os.Root) (sources []rollout.VendorSource, locked []Pin, err error
 		err = rollout.CheckVersion("", lockKind, lock.APIVersion)
 	}
 	if err == nil && lock.Kind != lockKind {
-		err = errors.New("it is none")
+		err = fmt.Errorf("its kind is not %s", lockKind)
 	}
 	for _, p := range lock.Sources {
 		if err == nil && (!rollout.IsPlainPath(p.Into) || rollout.ReservedPart(p.Into) != "" || p.Into == ".") {
@@ -61,7 +61,7 @@ func read(dir *os.Root) (sources []rollout.VendorSource, locked []Pin, err error
 	}
 	if err != nil {
 		return nil, nil, &rollout.InvalidError{File: rollout.VendorLock,
-			Msg: "cannot be read: " + rollout.OneLine(err.Error()), Fix: "take it from Git again"}
+			Msg: "cannot be read: " + rollout.OneLine(err.Error()), Fix: "restore it from Git"}
 	}
 	return sources, lock.Sources, nil
 }
@@ -94,7 +94,7 @@ func Check(dir *os.Root) (wrong []string, err error) {
 		all, err := onDisk(dir, p.Into)
 		switch {
 		case errors.Is(err, fs.ErrNotExist):
-			wrong = append(wrong, p.Into+" is not there")
+			wrong = append(wrong, p.Into+" is missing")
 		case err != nil:
 			wrong = append(wrong, err.Error())
 		case all.tree() != p.Tree:
@@ -173,10 +173,10 @@ func (g *Getter) Update(ctx context.Context, dir *os.Root, name string) (said []
 
 func moved(s rollout.VendorSource, old, now Pin) error {
 	if old.names() == now.names() {
-		return fmt.Errorf("%s: the files that vendor.lock records for %s differ from the source's: restore vendor.lock and "+
-			"%s from Git and check their history", s.Wants(), now.names(), now.Into)
+		return fmt.Errorf("%s: vendor.lock records other files for %s than the source has: restore vendor.lock and "+
+			"%s from Git, and check their history", s.Wants(), now.names(), now.Into)
 	}
-	return fmt.Errorf("%s has moved: %s is locked to %s and is %s now; find out why, and accept the change with "+
+	return fmt.Errorf("%s has moved: %s is locked to %s, but is %s now; find out why, and accept the change with "+
 		"--update=%s", s.Wants(), now.Into, old.names(), now.names(), s.Name())
 }
 
@@ -187,8 +187,8 @@ func (p Pin) names() string {
 	return p.Tree
 }
 
-// apart refuses nested folders, folders without a lock entry, and local changes. It accepts folders in which an
-// interrupted update has written the new content.
+// apart refuses nested folders, existing folders without a lock entry, and local changes. It accepts folders in which
+// an interrupted update has written the new content.
 func apart(dir *os.Root, pins, locked []Pin) error {
 	for i, p := range pins {
 		for _, other := range pins[:i] {

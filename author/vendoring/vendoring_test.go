@@ -399,7 +399,7 @@ func TestCheck(t *testing.T) {
 		"a byte":        {func(w *world) { w.write("base/base.yaml", "base: 2\n") }, "base differs from vendor.lock"},
 		"one more file": {func(w *world) { w.write("base/more.yaml", "") }, "base differs from vendor.lock"},
 		"one file less": {func(w *world) { w.remove("charts/redis-20.1.5/redis/values.yaml") }, "charts/redis-20.1.5 differs from vendor.lock"},
-		"a folder less": {func(w *world) { w.remove("podinfo") }, "podinfo is not there"},
+		"a folder less": {func(w *world) { w.remove("podinfo") }, "podinfo is missing"},
 		"a symlink":     {func(w *world) { _ = os.Symlink("base.yaml", filepath.Join(w.dir, "base/x")) }, "base/x is not a regular file"},
 		"another range": {func(w *world) { w.vendor(redis("~21")) }, "redis ~21 is not in vendor.lock"},
 		"a source less": {func(w *world) { w.vendor(redis("~20.1")) }, "base is in vendor.lock, and not in vendor.yaml"},
@@ -441,11 +441,11 @@ func TestRefused(t *testing.T) {
 		want    string
 	}{
 		"another archive than its digest": {redis("20.1.4"),
-			func(w *world) { w.answers[archive] = packed(w.t, plain("redis/Chart.yaml", "")) }, "and its index.yaml says"},
+			func(w *world) { w.answers[archive] = packed(w.t, plain("redis/Chart.yaml", "")) }, "but index.yaml says"},
 		"another layer than its digest": {podinfo, func(w *world) {
 			w.artifact("manifests/podinfo", "6.9.0", []byte("x"))
 			w.answers["/v2/manifests/podinfo/blobs/"+vendoring.Digest([]byte("x"))] = []byte("y")
-		}, "and its manifest says"},
+		}, "but the manifest says"},
 		"another chart":                 {redis("20.1.4"), repacked(chart("evil")), "does not have the chart redis 20.1.4"},
 		"files beside the chart":        {redis("20.1.4"), repacked(chart("redis"), plain("x", "")), "outside of the folder redis"},
 		"a link in a chart":             {redis("20.1.4"), repacked(special("redis/x", tar.TypeSymlink, "/etc")), "no plain file"},
@@ -458,7 +458,7 @@ func TestRefused(t *testing.T) {
 		"no folder of a commit":         {"- git: {url: GIT, ref: main, path: none}\n  into: base\n", nil, "git archive"},
 		"an option for a ref":           {"- git: {url: GIT, ref: --upload-pack=x}\n  into: base\n", nil, "is not a tag, branch or commit"},
 		"a program for an address":      {"- git: {url: \"ext::sh -c x\", ref: main}\n  into: base\n", nil, "git fetch"},
-		"a folder above":                {strings.ReplaceAll(podinfo, "into: podinfo", "into: ../x"), nil, "is not a folder beside it"},
+		"a folder above":                {strings.ReplaceAll(podinfo, "into: podinfo", "into: ../x"), nil, "is not a folder beside vendor.yaml"},
 		"one folder in the other":       {podinfo + strings.ReplaceAll(podinfo, "into: podinfo", "into: podinfo/x"), nil, "are nested"},
 		"a folder that is not in the lock": {podinfo, func(w *world) { _ = os.Mkdir(filepath.Join(w.dir, "podinfo"), 0o755) },
 			"podinfo exists and is not in vendor.lock"},

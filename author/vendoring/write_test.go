@@ -85,7 +85,7 @@ func TestForgedLock(t *testing.T) {
 	if wrong := w.wrong(); len(wrong) > 0 {
 		t.Fatalf("the lock was to be forged: %v", wrong)
 	}
-	w.update("", "the files that vendor.lock records for ", "restore vendor.lock and base from Git and check their history")
+	w.update("", "vendor.lock records other files for ", "restore vendor.lock and base from Git, and check their history")
 }
 
 // TestFolders checks that Folders lists folders with a vendor.yaml, except folders in vendored folders.

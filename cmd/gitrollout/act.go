@@ -81,7 +81,7 @@ func (c *pushCommand) run(ctx context.Context, args []string, a propose.Action,
 		return err
 	}
 	if c.all {
-		o.Effect = rollout.Count(len(all), "app") + " of the shared change: no wait for a cohort; watch: gitrollout list -w"
+		o.Effect = "no cohort delays the shared change in " + rollout.Count(len(all), "app") + "; watch: gitrollout list -w"
 	}
 	said := ""
 	if c.dryRun {
@@ -142,7 +142,8 @@ func newAct(s streams, cmd *cobra.Command, verb rollout.Verb) (*cobra.Command, *
 }
 
 func registerAuthor(cmd *cobra.Command, author *string) {
-	cmd.Flags().StringVar(author, "author", "", `"Name <address>" of the commit (default: git's user.name and user.email)`)
+	cmd.Flags().StringVar(author, "author", "",
+		`the commit's author, "Name <address>" (default: git's user.name and user.email)`)
 }
 
 func newPromote(s streams) *cobra.Command {
@@ -151,17 +152,17 @@ func newPromote(s streams) *cobra.Command {
 		Short: "Let a release pass the step that it waits at",
 		Long: `Let a release pass the step that it waits at.
 
-It pushes the app's promotion file to your branch, as a merge of the proposal
-gitrollout/promote/<cluster>/<app> does. The file names the release by its hash:
-it approves this release and no other.
+It pushes the app's promotion file to your branch. A merge of the proposal
+gitrollout/promote/<cluster>/<app> does the same. The file names the release by its
+hash: it approves this release and no other.
 
 --through takes a step's name or its number as "gitrollout get" shows it; the
 release then passes every gate up to and including that step, and skips timed
 pauses, analyses and experiments on the way. --full does so to the end, and skips
 the weights that are left. It waits for pods in any case.
 
---through entry lets an app take a change that many apps share before its cohort. With
---all, so do all other apps that wait for the same change, in one commit.
+--through entry lets an app take a shared change before the app's cohort may. With
+--all, all apps that wait for the same change take it, in one commit.
 
 --adopt-anyway is for an app that has no record yet and is held as
 ForeignController: gitrollout takes it over from Argo Rollouts, Flagger or another
@@ -177,7 +178,7 @@ controller. The approval is only for this version, and is used once.`,
 	cmd.Flags().BoolVar(&a.AdoptAnyway, "adopt-anyway", false,
 		"adopt the app even if another controller manages its objects")
 	cmd.Flags().StringVar(&a.Through, "through", "",
-		"open all gates up to this `step`: its name, or its number as get shows it")
+		"open all gates up to this `step`: its name, or its number in gitrollout get")
 	s.complete(cmd, "through", stepNames)
 	return cmd
 }
@@ -243,8 +244,9 @@ It pushes the app's promotion file to your branch.`,
 func newRestart(s streams) *cobra.Command {
 	cmd, _ := newAct(s, &cobra.Command{
 		Use:   "restart APP...",
-		Short: "Replace the pods of an app without a release in flight",
-		Long: `Replace the pods of an app at rest by new pods of the same version.
+		Short: "Replace the pods of an app that has no release in flight",
+		Long: `Replace the pods of an app that has no release in flight by new pods of the same
+version.
 
 It pushes the app's promotion file to your branch, with restartAt. The reconciler
 then deletes the pods that were created before this time, at most maxUnavailable at

@@ -120,7 +120,7 @@ func (o *templateOptions) metrics(s streams, name string) ([]rollout.Metric, err
 	}
 	for i, m := range metrics {
 		if metrics[i].Retention = math.MaxInt; m.Provider == "job" {
-			return nil, usagef("metric %s creates Jobs, and only a release does so", m.Name)
+			return nil, usagef("metric %s needs Jobs, which only a release creates", m.Name)
 		}
 	}
 	return metrics, nil
@@ -166,7 +166,7 @@ func (o *templateOptions) instantiate(
 	return metrics, slices.Compact(slices.Sorted(slices.Values(declared))), err
 }
 
-// newWorker returns a Worker with the given clock. It connects to the cluster only for Secrets.
+// newWorker returns a Worker with the given clock. The Worker connects to the cluster only for Secrets.
 func newWorker(ctx context.Context, s streams, clock func() time.Time, past bool) *measure.Worker {
 	secret := func(ctx context.Context, namespace, name string) (map[string]string, error) {
 		config, err := s.target.config()

@@ -237,7 +237,7 @@ func TestCheckedFilesChooseNoServer(t *testing.T) {
 	}
 	t.Setenv("GITROLLOUT_PROMETHEUS_ADDRESS", own.URL)
 	run, errs := measure()
-	if e := run.Metrics[0].Evidence; e == nil || e.Stable != 3000 || !strings.Contains(errs, "metric leak: the traffic of web is assumed") {
+	if e := run.Metrics[0].Evidence; e == nil || e.Stable != 3000 || !strings.Contains(errs, "the plan assumes the traffic of web") {
 		t.Errorf("with an address: %+v, noted %s", run.Metrics, errs)
 	}
 	compare.Check(t, []string{`own up{7c9f}[300s] "" ""`, `own up{7c9f}[300s] "" ""`}, asked)

@@ -184,7 +184,7 @@ func (c *backtestCommand) replay(ctx context.Context, r *replay, metrics []rollo
 		Release: r.Hash, Workload: rollout.Workload{Namespace: c.secretsIn(c.target)},
 		Latest: last.PodHash, Stable: last.StablePodHash, ReleaseSince: r.Started}, clock)
 	if t.LacksPods() {
-		r.Message = "the record has no hashes of the versions' pods, as the metrics need"
+		r.Message = "the record lacks the versions' pod hashes, which the metrics need"
 		return
 	}
 	worker := newWorker(ctx, c.streams, func() time.Time { return clock }, true)

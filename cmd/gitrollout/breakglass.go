@@ -99,8 +99,8 @@ func (g *breakGlass) abort(ctx context.Context, apps []string, reason string) er
 	return failed
 }
 
-// connect connects to the cluster. With --now, it also reads the clone, and fails if a reconciler holds the Lease. A
-// reconciler without a Lease does no harm, because it makes the same decisions as --now.
+// connect connects to the cluster. With --now, it also reads the local clone, and fails if a reconciler holds the
+// Lease. A reconciler without a Lease does no harm, because it makes the same decisions as --now.
 func (g *breakGlass) connect(ctx context.Context) (w *console.Session, err error) {
 	if !g.now {
 		w = console.New(console.Options{Cluster: cmp.Or(g.source.cluster, os.Getenv("GITROLLOUT_CLUSTER"))})
@@ -141,20 +141,20 @@ func checkClone(ctx context.Context, w *console.Session, a cluster.Applied) erro
 		return err
 	case s.Serial < a.Live.Serial:
 		return fmt.Errorf("app %s: the clone is too old: its record has serial %d, and the cluster has serial %d; fetch the "+
-			"state branch, or omit --now: a reconciler obeys the annotation alone", a.App, s.Serial, a.Live.Serial)
+			"state branch, or omit --now: a reconciler needs only the annotation", a.App, s.Serial, a.Live.Serial)
 	case stable == nil || s.Release == nil && s.Draining == nil:
-		return fmt.Errorf("app %s: the clone's record has no release in flight beside a stable version", a.App)
+		return fmt.Errorf("app %s: the clone's record lacks a release in flight or a stable version", a.App)
 	}
 	gone, err := w.Repo.Bring(ctx, []string{s.Source, stable.Commit})
 	if len(gone) > 0 {
-		err = fmt.Errorf("app %s: the clone has no commit %s, which is needed: git fetch --unshallow", a.App, gone[0])
+		err = fmt.Errorf("app %s: the clone has no commit %s: run git fetch --unshallow", a.App, gone[0])
 	}
 	return err
 }
 
 // inFlight returns the app's workloads that wait at a step (Status is set). If none waits, it returns the workloads
-// that replace pods. If none replaces pods, it returns all. It omits experiments' Deployments, because a rollback
-// deletes these.
+// that replace pods. If none replaces pods, it returns all workloads. It omits experiments' Deployments, because a
+// rollback deletes these.
 func inFlight(all []cluster.Applied, app, in string) ([]cluster.Applied, error) {
 	all = slices.DeleteFunc(all, func(a cluster.Applied) bool {
 		return a.App != app || in != "" && a.Cluster != in || a.Generated || a.Live.Hash == "" || a.Live.Serial == 0
@@ -164,7 +164,7 @@ func inFlight(all []cluster.Applied, app, in string) ([]cluster.Applied, error) 
 			"the cluster has no workload of an app %q; gitrollout list --cluster-only shows all", app))
 	}
 	if i := slices.IndexFunc(all, func(a cluster.Applied) bool { return a.Cluster != all[0].Cluster }); i >= 0 {
-		return nil, usagef("two clusters in Git have an app %q here: name one of them by --cluster: %s, %s", app,
+		return nil, usagef("app %q here is of two clusters in Git: name one with --cluster: %s, %s", app,
 			all[0].Cluster, all[i].Cluster)
 	}
 	for _, isMoving := range []func(cluster.Applied) bool{
@@ -224,7 +224,7 @@ func (g *breakGlass) tell(r report.Report) {
 		case isBack:
 			text = "all pods have the stable version; the annotation stays until a reconciler has recorded the abort in Git"
 		default:
-			g.failed = errors.Join(g.failed, fmt.Errorf("app %s is not rolled back: the annotation aborts no release of the "+
+			g.failed = errors.Join(g.failed, fmt.Errorf("app %s is not rolled back: the annotation matches no release in the "+
 				"clone's record, which has serial %d; the cluster has serial %d", name, a.Before.Serial, a.Input.Observed.Serial()))
 		}
 		g.open = slices.Delete(g.open, i, i+1)

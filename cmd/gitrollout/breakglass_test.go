@@ -48,8 +48,8 @@ func TestEndOfAbortNow(t *testing.T) {
 		"another app":                          {nil, func(a *report.App) { a.Input.App.Name = "web" }, "", "<nil>"},
 		"a newer record of a reconciler":       {nil, func(a *report.App) { a.Decision.Stale = true }, "a reconciler runs again", "<nil>"},
 		"the annotation aborts no release yet": {errors.New("not ready"), notAborting, "", "<nil>"},
-		"the annotation aborts no release": {nil, notAborting, "not rolled back", "app shop is not rolled back: the annotation aborts no " +
-			"release of the clone's record, which has serial 0; the cluster has serial 0"},
+		"the annotation aborts no release": {nil, notAborting, "not rolled back", "app shop is not rolled back: the annotation matches no " +
+			"release in the clone's record, which has serial 0; the cluster has serial 0"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var out strings.Builder

@@ -30,7 +30,8 @@ kustomizations. Comments and all other bytes stay, and nothing is committed.
 gitrollout reads both versions, which have the same fields, in any mix. It writes each
 new record of a cluster in the version of its config.yaml, and promotion files in the
 version of the app's record. An older gitrollout reads only the old version, and holds
-the apps at a new one. So first upgrade gitrollout in all clusters of the repository.
+apps with files of the new one. So first upgrade gitrollout in all clusters of the
+repository.
 
 Promotion files stay, because an edit would repeat the decision. So do vendored folders,
 files that SOPS has signed, and symbolic links. gitrollout applies a converted patch also
@@ -99,7 +100,7 @@ func (s streams) convert(paths []string, check bool) error {
 	case count > 0 && check:
 		return fmt.Errorf("%d files have %s; run gitrollout convert", count, rollout.AlphaVersion)
 	case left > 0:
-		return fmt.Errorf("%d files have %s and were left; change them by hand", left, rollout.AlphaVersion)
+		return fmt.Errorf("%d files still have %s; change them by hand", left, rollout.AlphaVersion)
 	case count == 0:
 		return s.say("no file has " + rollout.AlphaVersion + " to convert")
 	}

@@ -103,7 +103,7 @@ func newDashboard(s streams) *cobra.Command {
 		Long: `Serve a web page that shows all apps of a cluster, and each release live: its
 steps, weights, pods, verdicts, changes, and why it waits.
 
-It reads Git, and the cluster if that can be reached, like get. "gitrollout run"
+Like get, it reads Git, and the cluster if that can be reached. "gitrollout run"
 serves the same page, with the current measurements.
 
 The page is read-only. With --dashboard-actions, people who sign in can promote,
@@ -123,7 +123,7 @@ hold, abort, retry, undo and restart: each action is a commit under their name.
 func newDashboardToken(s streams) *cobra.Command {
 	return &cobra.Command{
 		Use:   "token",
-		Short: "Make a token to sign in with, and its digest for the file",
+		Short: "Make a token to sign in with, and its digest for --dashboard-tokens",
 		Args:  noArguments,
 		RunE: func(*cobra.Command, []string) error {
 			token, digest := dashboard.NewToken()
@@ -211,12 +211,13 @@ func checkExport(dir string) error {
 	}
 	if missing == nil && !info.IsDir() || err != nil && !errors.Is(err, os.ErrNotExist) ||
 		slices.ContainsFunc(entries, isOther) || len(entries) > 0 && !slices.ContainsFunc(entries, isMark) {
-		return usagef("%s is no folder, or has other files than an earlier export: name a new or an empty folder", dir)
+		return usagef("%s is no folder, or has files that are not from an export: name a new or an empty folder", dir)
 	}
 	return nil
 }
 
-// removeExport removes the folder of an export, or of a killed export. The mark goes last, so that a kill can repeat.
+// removeExport removes the folder of an export, or of a killed export. It removes the mark last, so that a later call
+// can finish after a kill.
 func removeExport(dir string) error {
 	entries, _ := os.ReadDir(dir)
 	err := checkExport(dir)
@@ -283,7 +284,7 @@ func (c *dashCommand) run(ctx context.Context) error {
 		return err
 	}
 	if c.options.address == "" || c.every < 100*time.Millisecond {
-		return usagef("--dashboard-address must not be empty, and --refresh not less than 100ms")
+		return usagef("--dashboard-address must be set, and --refresh must be 100ms or more")
 	}
 	ctx, stop := signal.NotifyContext(ctx, syscall.SIGINT, syscall.SIGTERM)
 	defer stop()
@@ -331,7 +332,7 @@ func (c *dashCommand) follow(ctx context.Context, w *console.Session, board *das
 			trouble, l.Apps, left = err.Error(), nil, nil
 		}
 		if trouble != "" {
-			l.Note = strings.TrimSuffix("as of the last time that Git could be read: "+trouble+";\n"+l.Note, ";\n")
+			l.Note = strings.TrimSuffix("Git cannot be read, so Git's data is old: "+trouble+";\n"+l.Note, ";\n")
 		}
 		if err := board.Show(time.Now(), l.Note, l.Apps, left); err != nil {
 			return err

@@ -38,8 +38,8 @@ never shown.
 The right to read objects is enough. If you may not apply an object, the command does
 not find fields that left Git, and reports values that are only spelled differently.
 
-The exit code is 1 if there are differences, 0 if there are none, and 4 if there are
-none but an object cannot be read.`,
+The exit code is 1 if there are differences, 0 if there are none, and 4 if no
+difference is found and an object cannot be read.`,
 		Example: `  gitrollout diff
   gitrollout diff shop --context prod-eu`,
 		Args:              atMostOne("app"),
@@ -99,7 +99,7 @@ func (c *diffCommand) app(ctx context.Context, w *console.Session, server *clust
 		live, after, err := server.Compare(ctx, o)
 		switch {
 		case after != nil && err != nil:
-			fmt.Fprintf(c.err, "%s is compared without a dry run, which finds no removed fields: %v\n", o.Ref(), err)
+			fmt.Fprintf(c.err, "%s is compared without a dry run, so removed fields are not found: %v\n", o.Ref(), err)
 		case live == nil && cluster.IsForbidden(err):
 			c.missed = true
 			fmt.Fprintf(c.err, "%s is not observed: %v\n", o.Ref(), err)

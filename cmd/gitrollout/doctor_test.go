@@ -200,7 +200,7 @@ func TestDoctorOwners(t *testing.T) {
 	repo.CommitFiles("owners", map[string]string{".gitea/CODEOWNERS": "\\.gitrollout/.* @ann\n"})
 	is(doctor.Warning, "main can be changed without a review by the owners in .gitea", "Gitea: block merge on official review requests")
 	rule = `{"block_on_official_review_requests": true}`
-	is(doctor.Healthy, "main waits for reviews", "")
+	is(doctor.Healthy, "changes of main need reviews", "")
 	branch = `{"protected": true}`
 	is(doctor.Unknown, "was not checked: the branch is protected", "")
 	t.Setenv("GITROLLOUT_FORGE_TOKEN", "")

@@ -29,7 +29,7 @@ func (o *electOptions) register(cmd *cobra.Command) {
 	flags.BoolVar(&o.elect, "leader-elect", false,
 		"run only while holding a Lease, so that several replicas can be started")
 	flags.StringVar(&o.namespace, "leader-elect-namespace", "",
-		"where the Lease is (default: the pod's own namespace, or default)")
+		"namespace of the Lease (default: the pod's namespace or, outside a pod, default)")
 	o.lease, o.renew, o.retry = 15*time.Second, 10*time.Second, 2*time.Second
 }
 

@@ -118,8 +118,8 @@ func newExitCodes() *cobra.Command {
 of gitrollout status, besides 0 for healthy (or the goal of --for):
 
   6  the release was rejected or reverted, or a newer push has overtaken it
-  7  not there yet: the time is up (also of abort --now), or there was no --wait
-  8  the app is held, and a person has to do something; of once: any app
+  7  not there yet: the time is up (also for abort --now), or there was no --wait
+  8  the app is held, and a person has to do something; for once: any app is held
 
 of gitrollout analysis run:
 

@@ -107,12 +107,12 @@ func TestDashboardExport(t *testing.T) {
 		url, dir, want string
 		code           exitCode
 	}{
-		{repo.Bare, first, "has other files than an earlier export", exitUsage},
-		{repo.Bare, second, "has other files than an earlier export", exitUsage},
-		{repo.Bare, third, "has other files than an earlier export", exitUsage},
-		{repo.Bare, fourth, "has other files than an earlier export", exitUsage},
-		{repo.Bare, filepath.Join(parent, "dangling"), "is no folder, or has other files", exitUsage},
-		{repo.Bare, filepath.Join(first, "notes.txt"), "has other files than an earlier export", exitUsage},
+		{repo.Bare, first, "has files that are not from an export", exitUsage},
+		{repo.Bare, second, "has files that are not from an export", exitUsage},
+		{repo.Bare, third, "has files that are not from an export", exitUsage},
+		{repo.Bare, fourth, "has files that are not from an export", exitUsage},
+		{repo.Bare, filepath.Join(parent, "dangling"), "is no folder, or has files", exitUsage},
+		{repo.Bare, filepath.Join(first, "notes.txt"), "has files that are not from an export", exitUsage},
 		{empty.Bare, filepath.Join(parent, "fifth"), "nothing to export: there is no state branch gitrollout/state/prod", exitFailed},
 	} {
 		code, said := export(c.url, c.dir)

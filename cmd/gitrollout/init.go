@@ -46,12 +46,12 @@ HelmReleases for these folders (namespace, values, files), and names settings th
 entry cannot have, and remote charts that gitrollout vendor has to bring first. It
 writes the JSON Schemas for editors into .gitrollout/schemas/.
 
-With --app it writes a Rollout document for each Deployment of that folder which
-has none, and adds it to the resources of the folder's kustomization, or to the
+With --app it writes a Rollout document for each Deployment of that folder without
+one, and adds it to the resources of the folder's kustomization, or to the
 templates of a chart.
 
-No file is overwritten; --app adds lines to a kustomization. Nothing is written that
-gitrollout validate would not accept. Nothing is committed or pushed.`,
+No file is overwritten; --app adds lines to a kustomization. It writes only files that
+gitrollout validate accepts. Nothing is committed or pushed.`,
 		Example: `  gitrollout init --dry-run
   gitrollout init --cluster prod-eu
   gitrollout init --app apps/shop/overlays/prod`,
@@ -102,7 +102,7 @@ func (c *initCommand) run(dir string) error {
 		}
 		p.StateRepo = c.stateRepo
 		cluster, files = p.Cluster, append(files, p.ConfigFile())
-		told = append(more, "note     for CODEOWNERS, in this order: /.gitrollout/ to the cluster operators, "+
+		told = append(more, "note     give in CODEOWNERS, in this order: /.gitrollout/ to the cluster operators, "+
 			"/.gitrollout/"+cluster+"/promote/ to the promoters (docs/forges.md)")
 	}
 	kinds := []string{"config", "promotion", "freeze"}

@@ -72,11 +72,11 @@ func (s streams) registerFilter(cmd *cobra.Command, f *terminal.Filter) {
 	flags := cmd.Flags()
 	flags.StringVarP(&f.Namespace, "namespace", "n", "", "only apps in this `namespace`")
 	flags.StringSliceVar(&f.Phases, "phase", nil, "only apps in this `phase`, or in several: Paused,Degraded")
-	flags.BoolVar(&f.Held, "held", false, "only apps that gitrollout holds, that is, does not change, because of an error")
+	flags.BoolVar(&f.Held, "held", false, "only held apps: because of an error, gitrollout does not change them")
 	flags.BoolVar(&f.Waiting, "waiting", false, "only apps that wait for a person: at a gate, on hold, rejected, or held")
 	flags.StringVar(&f.Text, "text", "", "only apps with this text in a name, image, commit, author, subject or reason")
 	flags.StringVar(&f.Sort, "sort", "",
-		"name, namespace, age (newest first), change: by shared change and cohort, or urgency: apps with problems first "+
+		"name, namespace, age (newest first), change (by shared change and cohort) or urgency (problems first) "+
 			"(default: name; with --watch on a terminal: urgency)")
 	s.complete(cmd, "phase", func(*console.Session, []string) []string { return terminal.PhaseNames() })
 	s.complete(cmd, "sort", func(*console.Session, []string) []string { return terminal.OrderNames() })

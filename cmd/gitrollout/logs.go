@@ -58,7 +58,7 @@ Your own rights count: the ClusterRole view in the app's namespaces is enough.`,
 	}
 	c.color.register(cmd)
 	flags := cmd.Flags()
-	flags.BoolVar(&c.canary, "canary", false, "only pods of the new version, which is canary or preview")
+	flags.BoolVar(&c.canary, "canary", false, "only pods of the new version (canary or preview)")
 	flags.BoolVar(&c.stable, "stable", false, "only pods of the stable version")
 	flags.BoolVarP(&c.follow, "follow", "f", false, "follow the logs, also of new pods, until interrupted")
 	flags.DurationVar(&c.since, "since", 0, "only lines younger than this `duration`, such as 10m")

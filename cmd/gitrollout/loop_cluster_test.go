@@ -154,7 +154,7 @@ func TestForeignObject(t *testing.T) {
 	theirs := foreign()
 	second := w.push("v2", files("v2"))
 	writes := w.api.count()
-	s := p.wantHeld("", "Ingress "+w.ns+"/"+name+": exists and is none of this app's objects")
+	s := p.wantHeld("", "Ingress "+w.ns+"/"+name+": exists and is not in this app")
 	if s.Source != first.Source || s.Held.Commit != second {
 		t.Errorf("held %+v at %s", s.Held, s.Source)
 	}
@@ -177,7 +177,7 @@ func TestForeignObject(t *testing.T) {
 	})
 	w.skew += 2 * time.Minute
 	if err := p.passes(3); s.Phase == rollout.Aborting {
-		w.wantError(err, name+": exists and is none of this app's objects")
+		w.wantError(err, name+": exists and is not in this app")
 	}
 	untouched(theirs)
 	must(t, ingresses.Delete(t.Context(), name, metav1.DeleteOptions{}))

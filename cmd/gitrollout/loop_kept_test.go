@@ -18,7 +18,7 @@ func TestWhatIsKeptIsSaid(t *testing.T) {
 	})
 	w.push("less", version("v1", halfThenGate))
 	s := p.await("it says so", func(s rollout.State) bool { return s.Kept != "" })
-	text := "ConfigMap " + w.ns + "/" + w.app + "-extra is not deleted: app " + broken + " may have this object"
+	text := "ConfigMap " + w.ns + "/" + w.app + "-extra is not deleted: app " + broken + " cannot be rendered, and may have this object"
 	w.wantText(s.Kept, text, "correct apps/"+broken)
 	w.wantText(w.command(exitOK, "get", w.app), "Warning     ConfigMap", "correct")
 	maps := w.kube.Kube.CoreV1().ConfigMaps(w.ns)

@@ -203,7 +203,7 @@ func TestPortOfAnotherManagerLeaves(t *testing.T) {
 		t.Errorf("ports %+v, %v", s.Spec.Ports, err)
 	}
 	log := w.log.String()
-	if strings.Count(log, "fields that left Git are no longer owned by another manager") != 1 || !strings.Contains(log, "of provisioner") {
+	if strings.Count(log, "fields that left Git are taken over from another manager") != 1 || !strings.Contains(log, "of provisioner") {
 		t.Error("the log does not say once which field of which manager was removed")
 	}
 	events, err := w.kube.Kube.CoreV1().Events(w.ns).List(w.Context(), metav1.ListOptions{FieldSelector: "reason=FieldsTakenOver"})

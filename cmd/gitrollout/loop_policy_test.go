@@ -44,7 +44,7 @@ func TestPolicyOfABranch(t *testing.T) {
 	w.wantError(p.passes(5), "policy: there is no branch platform")
 	w.wantNoDeployment()
 	w.pushPolicy(policyOf("elsewhere", ""))
-	p.wantHeld(rollout.HeldPolicy, "project web, rule namespaces: is in none of elsewhere")
+	p.wantHeld(rollout.HeldPolicy, "project web, rule namespaces: the namespace matches none of elsewhere")
 	w.wantNoDeployment()
 	w.pushPolicy(policyOf(w.ns, ""))
 	p.awaitHealthy(w.repo.Head())
@@ -82,8 +82,8 @@ func TestPolicyOfAKindThatOnlyTheClusterKnows(t *testing.T) {
 	p.awaitHealthy(commit)
 }
 
-// TestUnsignedPolicy pushes policies without a valid signature, looser and stricter than the last valid policy. With --verify-commits, they
-// are ignored and reported, and the last valid policy stays in force. A process without a valid policy advances nothing.
+// TestUnsignedPolicy pushes policies without a valid signature. With --verify-commits, gitrollout reports and ignores a looser or a
+// stricter policy, and the last valid policy stays in force. A process without a valid policy advances nothing.
 func TestUnsignedPolicy(t *testing.T) {
 	w := newLoopWorld(t, version("v1", halfThenGate))
 	key := w.repo.NewKeyFile()

@@ -45,7 +45,7 @@ func TestPromotionProposal(t *testing.T) {
 	})
 	p.await("the change followed", func(s rollout.State) bool { return s.Source == w.repo.Head() && s.Phase == rollout.Paused })
 	w.wantBranch(branch, "")
-	// Promote with a file in the first version of the format. This version counts steps from 0. The next pause gets its own proposal.
+	// Promote with a file in the first version of its format, which counts steps from 0. The next pause gets another proposal.
 	w.repo.CommitFiles("promote", map[string]string{file: fmt.Sprintf(
 		"apiVersion: gitrollout.dev/v1alpha1\nkind: Promotion\nrelease: %s\nthrough: 1\n", s.Release.Hash)})
 	p.await("at the second gate", pausedAt(2))
@@ -81,13 +81,14 @@ func TestProposalIsDeterministic(t *testing.T) {
 	branch := w.promotion()
 	second := w.pushVersion("v2")
 	p.await("released", func(s rollout.State) bool { return s.Release != nil })
-	// Refuse writes to the Deployment. Otherwise, its label would be newer than the reset record, and the app would be held.
+	// Refuse writes to the Deployment. Otherwise, the Deployment's label would be newer than the record after the reset below, and the app
+	// would be held.
 	w.api.refuse("/deployments/")
 	p.awaitPaused(second)
 	id, recorded := w.repo.Ref(branch), w.repo.Ref(stateBranch)
 	p.end()
 	w.api.refuse()
-	// Reset the branches to before the last push, and the clock to 1 ms before the step. Entered is rounded up to a second.
+	// Reset the branches to before the last push, and the clock to 1 ms before the step. The record rounds this time up to a full second.
 	s := w.state()
 	w.repo.InBare("update-ref", "refs/heads/"+stateBranch, stateBranch+"~1")
 	w.repo.InBare("update-ref", "-d", "refs/heads/"+branch)
@@ -130,7 +131,7 @@ func TestAmendedProposal(t *testing.T) {
 	app := "apps/" + w.app + "/app.yaml"
 	w.edit(branch, map[string]string{app: strings.ReplaceAll(version("mallory", halfThenGate)["app.yaml"], "APP", w.app)})
 	w.repo.Git("fetch", "-q", "origin", branch)
-	// Give the commit main as its parent and the proposal's message, as git commit --amend would.
+	// As after git commit --amend, the commit's parent is main, and its message is the proposal's message.
 	tree := w.repo.Git("rev-parse", "FETCH_HEAD^{tree}")
 	amended := w.repo.Git("commit-tree", tree, "-p", w.repo.Ref("main"), "-m", w.repo.Message(branch+"^"))
 	w.repo.Git("push", "-q", "--force", "origin", amended+":refs/heads/"+branch)

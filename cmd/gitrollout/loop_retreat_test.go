@@ -11,7 +11,7 @@ import (
 )
 
 // TestRetreatDoesNotWaitForGit rolls back a release while Git refuses pushes. The pods roll back to v1 immediately. They stay at v1 when
-// users push v3, and when a new process starts. When Git accepts pushes again, the rollback is recorded once, before v3.
+// users push v3, and when a new process starts. When Git accepts pushes again, the rollback is recorded once, before the release of v3.
 func TestRetreatDoesNotWaitForGit(t *testing.T) {
 	w, p, two := newPausedWorld(t)
 	stable := w.pods()["v1"]

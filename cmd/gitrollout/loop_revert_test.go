@@ -72,7 +72,7 @@ func TestAutoRevertIsRefused(t *testing.T) {
 }
 
 // TestAutoRevertOfSharedFiles checks that a revert is proposed, not pushed, if the release changed files outside the app's folder. Other
-// apps may use these files. The proposal names them.
+// apps may use such files, so the proposal names the files.
 func TestAutoRevertOfSharedFiles(t *testing.T) {
 	second := with(version("v2", halfThenGate), map[string]string{
 		"kustomization.yaml":            "resources: [app.yaml, service.yaml, rollout.yaml, ../../base]\n",

@@ -130,7 +130,7 @@ func TestEncryptedSecrets(t *testing.T) {
 	}
 }
 
-// said returns the output of a command, whatever its exit code is.
+// said runs a command and returns its output. It ignores the exit code.
 func (w *loopWorld) said(args ...string) string {
 	out := &safeBuffer{}
 	run(w.Context(), append(args, "--repo", w.server.URL, "--cluster", "test"), strings.NewReader(""), out, out)
@@ -206,8 +206,8 @@ func TestAKeyIsForItsApps(t *testing.T) {
 	p.await("goes on", func(s rollout.State) bool { return s.Held == nil && s.Phase == rollout.Paused })
 }
 
-// newWorldWithoutAKey returns a world in which v1 is stable and v2 is paused. The key of v1, old, is deleted, and no running process has
-// read it. before has the files of v1, and stable is the name of v1's generated Secret.
+// newWorldWithoutAKey returns a world in which v1 is stable and v2 is paused. old is v1's key, which is deleted, and which no running
+// process has read. before is v1's files, and stable is the name of v1's generated Secret.
 func newWorldWithoutAKey(t *testing.T) (w *loopWorld, old sopstest.Key, before map[string]string, stable string) {
 	t.Helper()
 	old, next := sopstest.Age(t), sopstest.Age(t)
@@ -256,7 +256,8 @@ func TestARevertWithoutItsKey(t *testing.T) {
 	w.wantImage("v1")
 }
 
-// served runs gitrollout run with the log level debug. It returns the response for each path, and the log under "the log of run".
+// served runs gitrollout run with the log level debug. It returns a map from each path to its response. The map's key "the log of run" has
+// the log.
 func (w *loopWorld) served(paths ...string) map[string]string {
 	w.Helper()
 	var addresses []string

@@ -90,9 +90,9 @@ func TestStateOfAnotherCluster(t *testing.T) {
 	}
 }
 
-// TestPauseWritesNothing checks that a step writes the Deployment once, and that the pause after the step never does. If the state branch
-// loses the record of the pause, a new process records the pause again. The app is not held, because the Deployment's label names the
-// step's record.
+// TestPauseWritesNothing checks that a step writes the Deployment once, and that the pause after the step writes nothing. If the state
+// branch loses the record of the pause, a new process records the pause again. The app is not held, because the Deployment's label names
+// the step's record.
 func TestPauseWritesNothing(t *testing.T) {
 	w, p := newHealthyWorld(t, version("v1", halfThenGate))
 	writes := w.api.count()

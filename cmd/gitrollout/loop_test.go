@@ -385,7 +385,7 @@ data: {tag: "` + tag + `"}
 	}
 }
 
-// with adds the files in more to files, or replaces files of the same names.
+// with adds the files in more to files. They replace files of the same names.
 func with(files map[string]string, more map[string]string) map[string]string {
 	for name, content := range more {
 		files[name] = content

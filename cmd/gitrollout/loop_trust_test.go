@@ -16,7 +16,7 @@ import (
 	"gitrollout.dev/gitrollout/views/dashboard"
 )
 
-// signs sets the key that signs later commits of the test. After signs(""), these commits are unsigned.
+// signs sets the key that signs later commits of the test. After signs(""), later commits are unsigned.
 func (w *loopWorld) signs(key string) {
 	w.Helper()
 	w.repo.Git("config", "gpg.format", "ssh")
@@ -220,8 +220,8 @@ func TestPromoters(t *testing.T) {
 	}
 }
 
-// TestRecordNamesAStrangersCommit acts as an attacker who may push to branches below gitrollout/, but not to main. The attacker
-// pushes a commit, and forges a record with this commit as stable. The cluster must not change, with or without required signatures.
+// TestRecordNamesAStrangersCommit acts as an attacker who may push to branches below gitrollout/, but not to main. The attacker pushes a
+// commit, and forges a record with this commit as stable. The cluster must not change, whether or not signatures are required.
 func TestRecordNamesAStrangersCommit(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct{ signed, restart bool }{

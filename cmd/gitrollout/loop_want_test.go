@@ -30,7 +30,7 @@ func writeFile(tb testing.TB, path, content string) {
 	must(tb, os.WriteFile(path, []byte(content), 0o644))
 }
 
-// encoded returns the text with which a record is stored in its file in Git.
+// encoded returns the content of a record's file in Git.
 func encoded(tb testing.TB, record interface{ Encode() ([]byte, error) }) string {
 	tb.Helper()
 	data, err := record.Encode()

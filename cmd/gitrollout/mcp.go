@@ -135,8 +135,8 @@ func (c *mcpCommand) tools() []tool {
 			"Without app, all apps.", one, nil, command(newGet)},
 		{"explain", "Show what happened to an app since its newest release began: the transitions, and Kubernetes " +
 			"events, such as of failed pods.", one, needed, command(newEvents)},
-		{"plan", "Show the effect of a change before its push, with stages, gates, refusals and differing objects: the " +
-			"working tree against the users' branch.", map[string]any{
+		{"plan", "Show what a push of the working tree to the users' branch would change: stages, gates, refusals " +
+			"and differing objects.", map[string]any{
 			"head": text("A commit or branch of the working copy, instead of the files there.", 200),
 		}, nil, command(newPlan)},
 		{"diff", "Compare the cluster with the objects that Git asks for. Without app, all apps.", one, nil,
@@ -176,7 +176,7 @@ func (c *mcpCommand) server() *mcp.Server {
 	return server
 }
 
-// maxError is in bytes. Errors about refused inputs quote the whole input.
+// maxError limits the bytes of an error, because errors about refused inputs quote the whole input.
 const maxError = 2_000
 
 func shortErrors(next mcp.MethodHandler) mcp.MethodHandler {
@@ -258,7 +258,7 @@ type proposal struct {
 	Files   []string `json:"files"`
 }
 
-// propose names the branch by app, verb and head, to bound the number of branches.
+// propose names the branch after the app, verb and head, so that repeated calls reuse the branch.
 func (c *mcpCommand) propose(ctx context.Context, s streams, in toolInput) error {
 	who, err := identity(ctx, c.author)
 	if err != nil {

@@ -25,8 +25,8 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// agentWorld is a repository on a real Git server, and its working copy. In cluster prod, app shop is paused at step 2 of 2, and app cart
-// has no record. Cluster other has app till.
+// agentWorld is a repository on a real Git server, and its working copy. In the cluster `prod`, the app `shop` is paused at step 2 of 2,
+// and the app `cart` has no record. The app `till` is in the cluster `other`.
 type agentWorld struct {
 	*testing.T
 	repo *gittest.Repo
@@ -101,7 +101,7 @@ func (w *agentWorld) command(args ...string) *exec.Cmd {
 	return cmd
 }
 
-// program returns both outputs of the program. It ignores the exit code.
+// program runs a command, and returns its standard output and standard error. It ignores the exit code.
 func (w *agentWorld) program(args ...string) (string, string) {
 	w.Helper()
 	var out, err bytes.Buffer
@@ -126,7 +126,7 @@ func connectTo(t *testing.T, transport mcp.Transport) *mcp.ClientSession {
 	return session
 }
 
-// called returns a call's text, its data, and whether the call failed.
+// called calls a tool. It returns the response's text and data, and whether the call failed.
 func called(t *testing.T, s *mcp.ClientSession, tool string, arguments any) (text string, data any, failed bool) {
 	t.Helper()
 	r, err := s.CallTool(t.Context(), &mcp.CallToolParams{Name: tool, Arguments: arguments})
@@ -160,7 +160,8 @@ func withoutTimes(data any) any {
 // spans matches times since an event, such as 244h47m18s.
 var spans = regexp.MustCompile(`\b(\d+[hms])+\b`)
 
-// TestMCPAnswersAsTheCommands compares the text and data of each reading tool with the command's output, without and with -o json.
+// TestMCPAnswersAsTheCommands compares each reading tool with its command. The text must equal the command's output, and the data the
+// output with -o json.
 func TestMCPAnswersAsTheCommands(t *testing.T) {
 	w := newAgentWorld(t)
 	s := w.connect()
@@ -223,7 +224,7 @@ func TestMCPDiffOfACluster(t *testing.T) {
 	compare.Contains(t, w.clusterCommand(exitFailed, "diff", w.app), differences)
 }
 
-// TestMCPDescribesItsTools checks the annotations, and that each input has a description.
+// TestMCPDescribesItsTools checks the annotations of each tool, and that each input has a description.
 func TestMCPDescribesItsTools(t *testing.T) {
 	list, err := newAgentWorld(t).connect().ListTools(t.Context(), nil)
 	must(t, err)
@@ -288,8 +289,8 @@ func TestMCPProposes(t *testing.T) {
 	}
 }
 
-// hostile lists calls that try to write elsewhere, to read elsewhere, or to end the server. want is a part of the error, or "" if the call
-// may succeed.
+// hostile lists calls that try to exceed the tools' rights, or to end the server. want is a part of the error, or "" if the call may
+// succeed.
 var hostile = []struct{ tool, arguments, want string }{
 	{"get", `{"app": "../../../etc/passwd"}`, "has no app"},
 	{"get", `{"app": "--kubeconfig=/etc/passwd"}`, "has no app"},
@@ -404,7 +405,7 @@ func TestMCPHostileCalls(t *testing.T) {
 	compare.CheckNamed(t, "working copy", "", w.repo.Git("status", "--porcelain"))
 }
 
-// TestMCPCutsLongAnswers checks that an answer over the limit is cut, and says so.
+// TestMCPCutsLongAnswers checks that too long an answer is cut, and that its end says how much is missing.
 func TestMCPCutsLongAnswers(t *testing.T) {
 	t.Parallel()
 	w := &agentWorld{t, fleetRepo(t, 1500), ""}
@@ -420,7 +421,7 @@ func TestMCPCutsLongAnswers(t *testing.T) {
 func TestMCPSurvivesAPanic(t *testing.T) {
 	c := &mcpCommand{streams: streams{globalOptions: &globalOptions{}}, calls: make(chan struct{}, 1)}
 	panics := tool{name: "get", run: func(context.Context, streams, toolInput) error { panic("a bug") }}
-	for range 2 { // calls has room for one call, so the first must leave
+	for range 2 { // the first call must free its place in calls, which has only one place
 		if _, _, err := c.call(t.Context(), panics, toolInput{}); err == nil || err.Error() != "get panicked: a bug" {
 			t.Errorf("error %v", err)
 		}

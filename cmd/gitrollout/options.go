@@ -88,7 +88,7 @@ func addGlobal(root *cobra.Command, o *globalOptions) {
 		"kubeconfig `file` (default: KUBECONFIG, ~/.kube/config, or the pod's own account)")
 	flags.StringVar(&to.context, "context", "", "context of the kubeconfig (default: its current one)")
 	flags.StringSliceVar(&to.namespaces, "namespaces", nil,
-		"the only `names` of namespaces to watch and to write to: a Role in each is enough (default: the whole cluster)")
+		"watch and write to only the namespaces of these `names`: a Role in each is enough (default: the whole cluster)")
 	root.SetUsageTemplate(strings.NewReplacer(
 		".LocalFlags.", ".LocalNonPersistentFlags.",
 		"{{if .HasAvailableInheritedFlags}}\n\nGlobal Flags:\n{{.InheritedFlags.FlagUsages | trimTrailingWhitespaces}}{{end}}",

@@ -76,7 +76,7 @@ rendered. With --exit-code, it is 10 if an app changes.`,
 	policyFileFlag(cmd, &c.policy)
 	flags.BoolVar(&c.noState, "no-state", false, "do not read the state branch: use the base as the stable version")
 	flags.BoolVar(&c.noDiff, "no-diff", false, "omit the differences of the objects")
-	flags.BoolVar(&c.comment, "comment", false, "write the plan as the one comment of the CI job's pull request")
+	flags.BoolVar(&c.comment, "comment", false, "keep the plan in one comment of the CI job's pull request")
 	flags.BoolVar(&c.exitCode, "exit-code", false, "exit with 10 if an app changes")
 	return cmd
 }

@@ -71,7 +71,7 @@ func (c *planCommand) openBase(ctx context.Context, s *planSides) error {
 	}
 	heads, tree, err := newest(ctx, repo, c.streams)
 	if err != nil {
-		return fmt.Errorf("--base %s, which this working copy does not know: %w", name, err)
+		return fmt.Errorf("this working copy does not know --base %s: %w", name, err)
 	}
 	s.base, s.baseName = tree, fmt.Sprintf("%s (%s)", rollout.ShortID(heads.Main), name)
 	return nil
@@ -145,7 +145,8 @@ func (s streams) traffic(ctx context.Context, pods func(context.Context, rollout
 		if p.Evidence != nil {
 			p.Evidence.Canary = 0 // stable served all these requests
 		} else if last, _ := p.Last(); last.Phase == rollout.AnalysisErrored {
-			_, _ = fmt.Fprintf(s.err, "metric %s: the traffic of %s is assumed: %s\n", p.Metric, t.Run.Name, last.Message)
+			_, _ = fmt.Fprintf(s.err, "metric %s: the plan assumes the traffic of %s, because its measurement failed: %s\n",
+				p.Metric, t.Run.Name, last.Message)
 		}
 	}
 	return t.Run

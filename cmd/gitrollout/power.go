@@ -69,8 +69,8 @@ Equal flags print equal numbers. It needs neither a cluster nor a network.`,
 	flags.DurationVar(&c.metric.Interval, "interval", 10*time.Second, "time between measurements")
 	flags.IntVar(&c.metric.Count, "count", 60, "number of measurements")
 	flags.IntVar(&c.metrics, "metrics", 1, "number of compared metrics, each with these shares")
-	flags.Float64Var(&c.metric.Compare.Confidence, "confidence", 0.999, "as in the metric's field compare")
-	flags.Var((*share)(&c.metric.Compare.MaxIncrease), "max-increase", "as in the metric's field compare")
+	flags.Float64Var(&c.metric.Compare.Confidence, "confidence", 0.999, "the metric's compare.confidence")
+	flags.Var((*share)(&c.metric.Compare.MaxIncrease), "max-increase", "the metric's compare.maxIncrease")
 	flags.IntVar(&c.runs, "runs", 400, "number of simulated releases")
 	flags.Uint64Var(&c.seed, "seed", 1, "seed of the random numbers")
 	return cmd
@@ -81,7 +81,7 @@ func (c *powerCommand) run() error {
 	looks := float64(c.metric.Count) * float64(c.runs) * float64(c.metrics) * float64(c.metrics)
 	switch p := c.metric.Compare.Confidence; {
 	case c.metric.Interval <= 0 || c.metric.Count < 1:
-		return usagef("--interval %s must be above 0, and --count %d 1 or more", c.metric.Interval, c.metric.Count)
+		return usagef("--interval %s must be above 0, and --count %d must be 1 or more", c.metric.Interval, c.metric.Count)
 	case !(c.weight >= 1 && c.weight <= 99):
 		return usagef("--weight %g is not within 1..99", c.weight)
 	case !(requests >= 1 && requests <= 1e9):
@@ -108,7 +108,7 @@ func (c *powerCommand) run() error {
 			100*float64(got.Rejected)/float64(got.Runs))
 		if got.Rejected > 0 {
 			after := time.Duration(float64(got.MedianRequests) / c.setting.Rate * float64(time.Second))
-			text += fmt.Sprintf(", after a median of %s to the new version in %s",
+			text += fmt.Sprintf(", after a median of %s to the new version (%s)",
 				rollout.Count(got.MedianRequests, "request"), rollout.ShortSpan(after.Round(time.Second)))
 		}
 		return text + "\n"

@@ -82,12 +82,12 @@ the environment are [at the end](#gitrollout-exit-codes).
 	}
 }
 
-// leastCommon is a limit: the table of common flags has each flag of at least this many commands.
+// leastCommon is a number of commands. A flag of at least this many commands is in the table of common flags.
 const leastCommon = 4
 
 const flagTable = "| flag | default | meaning |\n|---|---|---|\n"
 
-// countFlags counts, for each table row, the commands with this flag among c and its subcommands. It adds the counts to uses.
+// countFlags adds 1 to uses[row] for each command that has the flag of this row. The commands are c and its subcommands.
 func countFlags(c *cobra.Command, uses map[string]int) {
 	for _, f := range flagRows(c) {
 		uses[f.row]++

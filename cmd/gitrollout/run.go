@@ -82,7 +82,7 @@ case; a second one at once.`,
 	return cmd
 }
 
-// mainFlags lists the flags in docs/settings.md. Except global flags, run --help shows only these.
+// mainFlags lists the flags in docs/settings.md. Besides global flags, run --help shows only these.
 var mainFlags = []string{"repo", "branch", "cluster", "ssh-key", "context", "namespaces", "interval", "webhook-address",
 	"dashboard-address", "metrics-address", "leader-elect", "promoters"}
 

@@ -114,7 +114,6 @@ func (o *appOptions) changes(names []string, refused []error, change func(app st
 	return all, rollout.Mapped(refused, func(err error) string { return "skipped " + err.Error() }), nil
 }
 
-// isOfOneApp reports whether an error is about one app.
 func isOfOneApp(err error) bool {
 	return !errors.Is(err, git.ErrUnreachable) && !errors.Is(err, git.ErrAuth) && !errors.Is(err, context.Canceled)
 }

@@ -112,7 +112,7 @@ func TestServerView(t *testing.T) {
 		"not an address":    {"get --server 127.0.0.1:3100", exitUsage, []string{"write http://127.0.0.1:3100"}},
 		"not ready":         {"list --server " + broken.URL, exitFailed, []string{`503 Service Unavailable: "not\x1b[2J ready`}},
 		"another page":      {"list --server " + server.URL, exitFailed, []string{"404"}},
-		"no server answers": {"list --server http://127.0.0.1:1", exitFailed, []string{"connection refused", "Git is read instead"}},
+		"no server answers": {"list --server http://127.0.0.1:1", exitFailed, []string{"connection refused", "to read Git instead"}},
 		"one or the other":  {"list --cluster-only --server " + server.URL, exitUsage, []string{"exclude each other"}},
 	} {
 		t.Run(name, func(t *testing.T) { compare.Contains(t, wantExit(t, c.code, strings.Fields(c.args)...), c.want...) })

@@ -117,7 +117,7 @@ func (c *stateCommand) repair(ctx context.Context, app, from string) error {
 	if state == nil {
 		return c.say(app + " needs no repair: its record is unedited, and not older than the cluster's")
 	}
-	if err := c.say(fmt.Sprintf("%s is then %s", app, status.Standing(*state))); err != nil {
+	if err := c.say(fmt.Sprintf("after the repair, %s is %s", app, status.Standing(*state))); err != nil {
 		return err
 	}
 	return c.push(ctx, w, fmt.Sprintf("%s repaired by %s", app, who.Name), func(*git.Snapshot) (map[string][]byte, error) {

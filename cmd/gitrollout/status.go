@@ -86,7 +86,7 @@ func (c *statusCommand) check() error {
 	case c.every < 100*time.Millisecond:
 		return usagef("--refresh %s is less than 100ms", c.every)
 	case c.timeout <= 0:
-		return usagef("--timeout %s is not a time to wait", c.timeout)
+		return usagef("--timeout %s must be above 0", c.timeout)
 	}
 	return nil
 }
@@ -188,7 +188,6 @@ func (c *statusCommand) readable(all []*followed, failed ...error) ([]*followed,
 	return slices.DeleteFunc(all, func(f *followed) bool { return f.err != nil }), nil
 }
 
-// look prints a line if the app's state changed.
 func (c *statusCommand) look(ctx context.Context, w *console.Session, f *followed, lines io.Writer) error {
 	if f.ended() {
 		return nil

@@ -166,7 +166,7 @@ func (l *testLoop) await(tb testing.TB, repo *gittest.Repo, what string, ok func
 	})
 }
 
-// atRest makes passes until the passes of one whole second have cost only look-ups of Git refs.
+// atRest makes passes until, for a whole second, the passes have cost only look-ups of Git refs.
 func (l *testLoop) atRest(tb testing.TB) {
 	tb.Helper()
 	quiet := time.Now()

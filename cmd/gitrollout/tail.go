@@ -20,7 +20,8 @@ const (
 	// Git is read changeDelay after a change in the cluster, and at least every gitEvery.
 	changeDelay = 2 * time.Second
 	gitEvery    = 30 * time.Second
-	// If a known pod joins the followed version (a promoted canary), log lines older than joined are omitted.
+	// If a known pod joins the followed version (a promoted canary), the pod's log lines older than `joined` are
+	// omitted.
 	joined    = 10 * time.Second
 	tellAgain = time.Minute
 )
@@ -39,7 +40,7 @@ type tailer struct {
 
 type knownPod struct {
 	podHash string                // the last followed version
-	end     func()                // stops the readers and waits, or nil
+	end     func()                // stops the readers and waits for their end; may be nil
 	left    time.Time             // last call of end
 	last    map[string]*time.Time // by container: the time of the last printed line
 }
@@ -148,7 +149,7 @@ func (t *tailer) update(ctx context.Context, version status.Version, app status.
 	}
 }
 
-// follow continues after the last printed lines if it followed the pod less than joined ago. Otherwise, the range
+// follow continues after the last printed lines if it followed the pod less than `joined` ago. Otherwise, the range
 // `first` selects the lines of current runs. Later runs are printed completely.
 func (t *tailer) follow(ctx context.Context, p status.VersionPod, k *knownPod, first cluster.LogRange) {
 	ctx, cancel := context.WithCancel(ctx)
@@ -211,7 +212,7 @@ func (t *tailer) failed(ctx context.Context, err error) {
 }
 
 // followContainer prints the logs of all runs until the pod or ctx ends. If a log ends before its run, perhaps because
-// the connection broke, it requests the log again. It skips lines up to last.
+// the connection broke, it requests the log again. It skips lines up to the time `last`.
 func (t *tailer) followContainer(
 	ctx context.Context, p status.VersionPod, s cluster.LogSource, name string, r cluster.LogRange, last *time.Time,
 ) {

@@ -40,16 +40,16 @@ func (o *trustOptions) register(cmd *cobra.Command) {
 		"by a key in this `file` (format: allowed_signers)")
 	flags.StringVar(&o.State, "verify-state", "", "take the record only from a state branch whose newest commit is "+
 		"signed with an SSH key in this `file` (format: allowed_signers); needs --signing-key")
-	flags.StringVar(&o.Fleet, "verify-fleet", "", "count only records of other clusters whose state branch's newest "+
-		"commit is signed with the cluster's SSH key in this `file` (format: allowed_signers, with clusters as principals)")
-	flags.StringSliceVar(&o.allowed, "analysis-allow-cidr", nil, "let analyses call these addresses, even addresses "+
-		"of this machine, its link or its cloud's metadata service, such as 127.0.0.0/8 (default: none)")
+	flags.StringVar(&o.Fleet, "verify-fleet", "", "trust another cluster's record only if its state branch's newest "+
+		"commit is signed with that cluster's SSH key in this `file` (format: allowed_signers, with clusters as principals)")
+	flags.StringSliceVar(&o.allowed, "analysis-allow-cidr", nil, "let analyses call these address ranges, such as "+
+		"127.0.0.0/8, even if this machine, its link or its cloud's metadata service has them (default: none)")
 	flags.StringVar(&o.account, "default-service-account", "", "for apps whose entry has no "+
 		"serviceAccount, write objects as the service account of this `name` in the app's namespace (default: gitrollout's own)")
 	o.policy.register(cmd)
 }
 
-// reach returns the additional addresses that analyses may call. open reports invalid ranges.
+// reach returns the additional addresses that analyses may call. It omits invalid ranges, because open reports them.
 func (o trustOptions) reach() (r call.Reach) {
 	for _, text := range o.allowed {
 		if prefix, err := netip.ParsePrefix(text); err == nil {
@@ -94,7 +94,7 @@ func stateCheck(keys *git.Keys) func(reconciler.Snapshot) error {
 
 func policyFileFlag(cmd *cobra.Command, file *string) {
 	cmd.Flags().StringVar(file, "policy", "",
-		"hold the apps that break the policy in this `file`: projects, and the rights of their apps")
+		"hold the apps that break the policy in this `file`, which lists projects and the rights of their apps")
 }
 
 type policyOptions struct {

@@ -138,7 +138,7 @@ func (c *vendorCommand) rewrite() error {
 		return err
 	}
 	if len(said) == 0 {
-		return c.say("has no remote sources that are not in vendor.yaml")
+		return c.say("no remote sources to add to vendor.yaml")
 	}
 	return c.say(strings.Join(append(said, "now: gitrollout vendor "+filepath.ToSlash(c.from)), "\n"))
 }

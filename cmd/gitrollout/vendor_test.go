@@ -9,7 +9,8 @@ import (
 	"gitrollout.dev/gitrollout/internal/compare"
 )
 
-// TestVendorFrom checks that vendor --from rewrites a kustomization, and refuses other flags. Paths in errors start at the current folder.
+// TestVendorFrom checks that vendor --from rewrites a kustomization, and refuses other flags. Paths in errors are relative to the current
+// folder.
 func TestVendorFrom(t *testing.T) {
 	t.Chdir(t.TempDir())
 	const file = "apps/shop/kustomization.yaml"
@@ -21,7 +22,7 @@ func TestVendorFrom(t *testing.T) {
 	compare.Contains(t, call(exitConfig), file+": resources[0]: https://github.com/org/repo//deploy/a names no tag")
 	writeFile(t, file, "resources:\n- https://github.com/org/repo//deploy/a?ref=v1\n")
 	compare.Check(t, "kustomization.yaml: resources[0] is vendor/repo-deploy/a now\nnow: gitrollout vendor apps/shop\n", call(exitOK))
-	compare.Contains(t, call(exitOK), "has no remote sources that are not in vendor.yaml")
+	compare.Contains(t, call(exitOK), "no remote sources to add to vendor.yaml")
 	text, err := os.ReadFile("apps/shop/vendor.yaml")
 	must(t, err)
 	compare.Contains(t, string(text),
@@ -34,7 +35,7 @@ func TestVendorFrom(t *testing.T) {
 	}
 }
 
-// TestVendorFollowsNobody checks that a vendor.yaml inside a vendored folder is ignored, so that its sources are not requested.
+// TestVendorFollowsNobody checks that a vendor.yaml inside a vendored folder is ignored: the sources in this file are not requested.
 func TestVendorFollowsNobody(t *testing.T) {
 	t.Chdir(t.TempDir())
 	const mine = "apiVersion: gitrollout.dev/v1alpha1\nkind: Vendor\nsources:\n- git: {url: /nowhere, ref: v1}\n  into: base\n"

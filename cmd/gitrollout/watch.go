@@ -58,7 +58,7 @@ func (c *lookCommand) follow(ctx context.Context, v viewer, changed <-chan struc
 		}
 		f.trouble, f.looked = "", time.Now()
 		if _, err := v.Refresh(ctx); err != nil {
-			f.trouble = "as of the last successful refresh: " + err.Error()
+			f.trouble = "the refresh fails, so this may be out of date: " + err.Error()
 		}
 	}
 }
@@ -75,7 +75,7 @@ func (f *watcher) look(ctx context.Context) error {
 	case ctx.Err() == nil && (f.seen.Apps == nil || ends): // there is no listing yet, or the app no longer exists
 		return err
 	default:
-		f.trouble = "as of the last successful refresh: " + err.Error()
+		f.trouble = "the refresh fails, so this may be out of date: " + err.Error()
 	}
 	if f.trouble != "" {
 		f.seen.SetNote(f.trouble)

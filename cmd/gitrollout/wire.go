@@ -53,10 +53,10 @@ func (l *loop) asked(uid string, namespaces []string, log *slog.Logger) cluster.
 		Wants:   func(app string, ref rollout.Ref) (rollout.Object, error) { return l.Wants(app, ref) },
 		MayHave: func(app, kind string) *rollout.InvalidError { return l.MayHave(app, kind) },
 		Taken: func(ref rollout.Ref, fields string) {
-			log.Info("fields that left Git are no longer owned by another manager, and are removed when their commit is applied",
+			log.Info("fields that left Git are taken over from another manager, and are removed when this commit is applied",
 				"object", ref.Title(), "fields", fields)
 			l.client.Record(context.Background(), ref, cluster.Normal, "FieldsTakenOver", "Reconcile",
-				"left Git, and are removed when their commit is applied: "+fields)
+				"fields that left Git are removed when this commit is applied: "+fields)
 		},
 	}
 }
@@ -207,8 +207,8 @@ func newAnalyzer(ctx context.Context, l *loop, keys trustOptions, log *slog.Logg
 	})
 }
 
-// ownSecrets returns a function that reads a Secret. Namespace "" means gitrollout's own. Secrets in other namespaces
-// need label = "true", unless label is "".
+// ownSecrets returns a function that reads a Secret. Namespace "" means gitrollout's own namespace. Unless label is "",
+// Secrets in other namespaces must have this label with the value "true".
 func ownSecrets(client *cluster.Client, label string) func(context.Context, string, string) (map[string]string, error) {
 	return func(ctx context.Context, namespace, name string) (map[string]string, error) {
 		if namespace == "" {

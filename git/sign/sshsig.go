@@ -66,7 +66,7 @@ func readBlob(armored string) (b blob, key ssh.PublicKey, err error) {
 	case b.Version != 1:
 		return b, nil, fmt.Errorf("the SSH signature has version %d, not 1", b.Version)
 	case b.Namespace != namespace:
-		return b, nil, fmt.Errorf("the SSH signature is for %q, not for %q", b.Namespace, namespace)
+		return b, nil, fmt.Errorf("the SSH signature's namespace is %q, not %q", b.Namespace, namespace)
 	}
 	if key, err = ssh.ParsePublicKey(b.PublicKey); err != nil {
 		return b, nil, fmt.Errorf("the key of the SSH signature cannot be read: %w", err)
@@ -109,7 +109,7 @@ func (s *Signers) check(c signed) (string, error) {
 	return who, nil
 }
 
-// Key is an Ed25519 or RSA key. Both give equal signatures for equal content.
+// Key is an Ed25519 or RSA key. Both algorithms sign equal content with equal signatures.
 type Key struct{ signer ssh.AlgorithmSigner }
 
 // ErrPassphrase means that the passphrase is missing or wrong.

@@ -55,7 +55,7 @@ func Classify(err error) error {
 	return err
 }
 
-// IsMissing reports whether the server lacks a commit, or does not send it by its id.
+// IsMissing reports whether the server lacks a commit, or refuses to send commits by id.
 func IsMissing(err error) bool {
 	var server *serverError
 	return errors.As(err, &server) && containsAny(strings.ToLower(server.text),
@@ -76,12 +76,12 @@ var consequenceTexts = []string{
 
 func saysMoved(reason string) bool {
 	reason = strings.ToLower(reason)
-	// A hook's message may contain these words, too.
+	// A hook's message may also contain movedTexts.
 	return !strings.Contains(reason, "hook declined") && containsAny(reason, movedTexts...)
 }
 
-// saysRace reports whether another push may have locked the ref. Non-fast-forward does not count, because servers send
-// it for forced pushes to protected branches.
+// saysRace reports whether another push may have locked the ref. Non-fast-forward does not count, because servers also
+// send this text for forced pushes to protected branches.
 func saysRace(reason string) bool {
 	return saysMoved(reason) && !containsAny(strings.ToLower(reason), "non-fast-forward", "fetch first")
 }

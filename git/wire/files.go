@@ -45,7 +45,7 @@ func (p *Parsed[T]) Read(files []File, parse func(data [][]byte, previous T) (T,
 	return value, err
 }
 
-// Last returns the value in use, and the number of changes.
+// Last returns the value in use, and how often the value changed.
 func (p *Parsed[T]) Last() (value T, reads int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -68,7 +68,7 @@ type Session struct {
 	*advertisement
 	stats  *counters
 	bounds bounds
-	// exchange sends a request. Several calls need smart HTTP or version 2.
+	// exchange sends a request. Only smart HTTP and protocol version 2 allow several calls.
 	exchange func(ctx context.Context, request []byte) (io.ReadCloser, error)
 	Close    func()
 	Stale    func()
@@ -80,7 +80,7 @@ type counters struct {
 
 // Stats counts operations since Open.
 type Stats struct {
-	Requests                 int64 // HTTP requests, or other connections
+	Requests                 int64 // HTTP requests, and connections of other schemes
 	Lookups, Fetches, Pushes int64
 	Sent, Received           int64 // bytes in HTTP bodies or streams
 }

@@ -59,7 +59,7 @@ func (p *packText) end() io.Reader {
 	return bytes.NewReader(p.Bytes())
 }
 
-// appending returns a delta that copies a whole base, whose length is given, and appends text.
+// appending returns a delta that copies a whole base and appends text. base is the base's length.
 func appending(base int, text string) []byte { return appendingTo(base, base, text) }
 
 // appendingTo returns a delta that copies the beginning of a base and appends text. base is the base's length, and first the copied length.

@@ -23,7 +23,7 @@ type Command struct {
 
 // Refused is the error of a refused push.
 type Refused struct {
-	Reasons []string // without refs that failed only because another ref failed
+	Reasons []string // omits refs that failed only because another ref failed
 	Remarks string   // output of hooks
 	Moved   bool     // a ref was not at its command's Old
 	Race    bool     // another push may have locked a ref
@@ -37,7 +37,7 @@ func (e *Refused) Error() string {
 	return text
 }
 
-// Push sends commands and a pack, and reads the report. The server moves only refs that are at their Old.
+// Push sends commands and a pack, and reads the report. The server moves a ref only from the command's Old.
 func (s *Session) Push(ctx context.Context, commands []Command, from Store, objects []plumbing.Hash) error {
 	if !s.caps.has("report-status") {
 		return errors.New("the server does not report the outcome of a push (report-status)")

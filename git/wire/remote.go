@@ -196,8 +196,8 @@ func (a *Auth) Complete(env func(string) string, now func() time.Time) error {
 	return nil
 }
 
-// Token returns a function for the default credential of a forge's API. The function returns Refresh's password.
-// Without Refresh, it returns Password or the password in the URL.
+// Token returns a function that gets the default token for a forge's API. The token is Refresh's password. Without
+// Refresh, it is Password, or else the password in `repo`.
 func (a *Auth) Token(repo string) func(context.Context) (string, error) {
 	if a.Refresh != nil {
 		return func(ctx context.Context) (string, error) {

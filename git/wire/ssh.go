@@ -48,7 +48,7 @@ func (d *sshDialer) hosts() (ssh.HostKeyCallback, error) {
 	check, err := knownhosts.New(d.known)
 	if err != nil {
 		return nil, fmt.Errorf(
-			"ssh: the server's host key must be known (write it with ssh-keyscan after checking it): %w", err)
+			"ssh: known_hosts cannot be read (get the server's key with ssh-keyscan, and check it): %w", err)
 	}
 	return check, nil
 }

@@ -29,7 +29,7 @@ type Clients struct {
 func NewClients(how TLS) (*Clients, error) {
 	how.KeyFile = cmp.Or(how.KeyFile, how.CertFile)
 	if how.CertFile == "" && how.KeyFile != "" {
-		return nil, errors.New("a client key without a client certificate: name both")
+		return nil, errors.New("the client key has no client certificate; name both")
 	}
 	c := &Clients{how: how, proxy: http.ProxyFromEnvironment}
 	if how.Proxy != "" {

@@ -89,8 +89,8 @@ type Question struct {
 func (q Question) Between() bool { return q.Depth == Full && len(q.Haves) > 0 }
 
 // Fetch adds the response to a Store, which must have the deltas' bases. With a Depth, Haves are sent as "shallow"
-// lines. Without these lines, after a merge of an old branch, the server would send the branch's history without its
-// old files. With "thin-pack", git does not resend the trees of Haves.
+// lines. Without these lines, after a merge of an old branch, the server would omit old files that the client lacks.
+// With "thin-pack", git does not resend the trees of Haves.
 func (s *Session) Fetch(ctx context.Context, into Store, q Question) error {
 	s.stats.fetches.Add(1)
 	body, err := s.exchange(ctx, s.fetchRequest(q))
@@ -161,8 +161,8 @@ func (s *Session) fetchRequest(q Question) []byte {
 	return req.buf
 }
 
-// filter excludes trees (Bare) or files over maxBlob (Shallow). Other questions get no filter, because the client could
-// not tell too large files from known files.
+// filter excludes trees (Bare) or files over maxBlob (Shallow). Other questions get no filter, because the server also
+// omits files of Haves.
 func (s *Session) filter(q Question) string {
 	switch {
 	case !slices.Contains(strings.Fields(s.caps["fetch"]), "filter"):
@@ -182,8 +182,8 @@ func (s *Session) history(req *pktWriter, q Question) {
 	req.linef("deepen %d\n", q.Depth)
 }
 
-// Common returns the ids that a version 2 server has. The server must have the commit `known`. The request names this
-// commit as both want and have, so that the server sends no objects.
+// Common returns the ids of commits that the server has. The server must support version 2 and have the commit `known`.
+// The request names this commit as both want and have, so that the server sends no objects.
 func (s *Session) Common(ctx context.Context, known plumbing.Hash, ids []plumbing.Hash) ([]plumbing.Hash, error) {
 	var req pktWriter
 	req.linef("command=fetch\n")

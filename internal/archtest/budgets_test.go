@@ -11,7 +11,8 @@ import (
 	"testing"
 )
 
-// budget limits the lines without tests and the exported names (types, functions, methods, constants, variables) of a top-level folder.
+// budget limits two numbers of a top-level folder: lines outside of tests, and exported names (types, functions, methods, constants,
+// variables).
 type budget struct{ lines, names int }
 
 // budgets has the limits of each folder. A commit that raises a budget gives the reason in its body, after "budget:".

@@ -196,8 +196,8 @@ func linesOfText(file string) map[int]bool {
 	}
 }
 
-// TestRaceListIsComplete checks the Makefile's list of packages for the race detector. The list must have exactly the packages that have
-// tests, and use a lock or start a goroutine.
+// TestRaceListIsComplete checks the Makefile's list of packages for the race detector. The list must have exactly the tested packages that
+// use a lock or start a goroutine.
 func TestRaceListIsComplete(t *testing.T) {
 	out, err := exec.Command("make", "--no-print-directory", "-C", root, "race-list").Output()
 	must(t, err)

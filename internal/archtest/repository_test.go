@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// TestKubernetesVersions compares the table of docs/compatibility.md with the versions that the Makefile tests. It also checks the oldest
-// minor in the chart and in doctor, and that each test in .ci/skew exists.
+// TestKubernetesVersions compares the table of docs/compatibility.md with the versions that the Makefile tests. It also checks that the
+// chart and doctor have the same oldest version, and that each test in .ci/skew exists.
 func TestKubernetesVersions(t *testing.T) {
 	makefile := read(t, "Makefile")
 	variable := func(name string) []string {

@@ -130,7 +130,7 @@ func (c *clusterTest) see(deployment string) rollout.ObservedWorkload {
 	return c.observe("", deployment)
 }
 
-// evict evicts a pod. It first evicts a pod with another UID, which has no effect, because no pod has this UID.
+// evict evicts a pod. Before, it calls Evict with a wrong UID, which must have no effect.
 func (c *clusterTest) evict(p rollout.Pod) {
 	c.Helper()
 	other := p
@@ -297,7 +297,7 @@ func deletedComesBack(c *clusterTest) {
 
 func refused(c *clusterTest) {
 	bad := c.deployment("web", "v1", 2)
-	bad.Map("spec")["minReadySeconds"] = int64(1000) // invalid, because it exceeds progressDeadlineSeconds, by default 600
+	bad.Map("spec")["minReadySeconds"] = int64(1000) // invalid, because it exceeds progressDeadlineSeconds, which is 600 by default
 	var invalid *rollout.InvalidError
 	if err := c.Check(c.Context(), c.app, []rollout.Object{c.config("web", "1"), bad}); !errors.As(err, &invalid) {
 		c.Errorf("Check says %v, want an InvalidError", err)

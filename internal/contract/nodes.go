@@ -27,8 +27,7 @@ func all(version string) func(int) string {
 	return func(n int) string { return fmt.Sprintf("%s %d", version, n) }
 }
 
-// awaitOnNodes waits until the cache has the current revision, and pods returns want(n). n is the number of desired
-// pods.
+// awaitOnNodes waits until the Observer shows the current revision, and pods returns want(n). n is the number of desired pods.
 func (c *clusterTest) awaitOnNodes(kind string, complete bool, want func(n int) string) (live rollout.ObservedWorkload) {
 	c.Helper()
 	c.Await(c.T, "a DaemonSet is, of 3 nodes, "+want(3), func() bool {

@@ -24,7 +24,8 @@ import (
 	"gitrollout.dev/gitrollout/views/doctor"
 )
 
-// sampler makes objects with all fields of a kind. It numbers the mappings with n, and adds an unknown field where from <= n < to.
+// sampler makes objects with all fields of a kind. It counts the mappings in n, and adds an unknown field to each mapping with from <= n <
+// to.
 type sampler struct{ from, to, n int }
 
 func (s *sampler) mapping(fields map[string]any) map[string]any {
@@ -231,7 +232,7 @@ func (w world) refused(t *testing.T, version schema.GroupVersion, of metav1.APIR
 	return fields
 }
 
-// ours returns the sorted fields that an error of render.Strict names as unknown. It adds the whole text of any other error.
+// ours returns the sorted fields that an error of render.Strict names as unknown. If err also has other errors, it adds their whole texts.
 func ours(err error) []string {
 	var fields []string
 	if err == nil {

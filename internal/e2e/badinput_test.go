@@ -273,7 +273,7 @@ func (w *world) awaitT(t *testing.T, what string, ok func(rollout.State) bool) (
 	return s
 }
 
-// TestRepositoryTroubles causes three faults during a release: a failing Git server, an invalid configuration, and a force-push to the
+// TestRepositoryTroubles causes three faults during a release: a failing Git server, an invalid configuration, and a force-push back to the
 // release's commit. No fault starts or deletes a pod. A force-push to an earlier commit reverts the release.
 func TestRepositoryTroubles(t *testing.T) {
 	t.Parallel()

@@ -298,7 +298,7 @@ type deployments struct {
 	b       testing.TB
 	mu      sync.Mutex
 	now     map[string]*appsv1.Deployment
-	history map[string][]seen   // the states of the Deployments that follow records
+	history map[string][]seen   // for each Deployment that follow() records, its states in order
 	turns   map[string][]string // the versions of each Deployment, in order
 	last    time.Time           // time of the last change
 }
@@ -402,7 +402,7 @@ func numbers(d *appsv1.Deployment) [3]int32 {
 // patch is one change of a Deployment during a release, and its effect.
 type patch struct {
 	spec   string   // JSON of the changed fields
-	pods   [3]int32 // numbers of pods after the change, as in numbers
+	pods   [3]int32 // result of numbers() after the change
 	paused bool     // whether a pause followed the change
 }
 

@@ -180,7 +180,7 @@ func TestNotifiedThoughKilled(t *testing.T) {
 	t.Logf("told %q", b.messages())
 	again := 0
 	for _, text := range b.messages() {
-		if strings.HasSuffix(text, "(perhaps told before)") {
+		if strings.HasSuffix(text, "(perhaps sent before)") {
 			again++
 		}
 	}

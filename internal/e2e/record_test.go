@@ -25,7 +25,7 @@ func TestClusterIsLost(t *testing.T) {
 	w.kubectl("create", "namespace", w.ns)
 	w.pods = watchPods(t, other, w.ns)
 	compare.Contains(t, w.failed("once", "--namespaces", w.ns), "the state branch is for cluster", "gitrollout state adopt")
-	compare.Contains(t, w.ran("state", "adopt", "--namespaces", w.ns, "--dry-run"), "first to stable")
+	compare.Contains(t, w.ran("state", "adopt", "--namespaces", w.ns, "--dry-run"), "first goes to stable")
 	compare.CheckNamed(t, "the state branch after a dry run", recorded, w.repo.Ref(w.stateBranch()))
 	compare.Contains(t, w.ran("state", "adopt", "--namespaces", w.ns), "pushed")
 	compare.Contains(t, w.ran("state", "adopt", "--namespaces", w.ns), "already")

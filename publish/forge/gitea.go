@@ -39,7 +39,7 @@ var gitea = kind{
 
 type giteaRepository struct{ repository }
 
-// find implements pullAPI. It reads pages, because Gitea cannot filter by head branch.
+// find implements pullAPI. It reads pages of pull requests, because Gitea cannot filter by head branch.
 func (g *giteaRepository) find(ctx context.Context, branch string) (pull, bool, error) {
 	for _, list := range []struct {
 		query string
@@ -50,7 +50,7 @@ func (g *giteaRepository) find(ctx context.Context, branch string) (pull, bool, 
 			return pull{}, false, err
 		}
 		pulls = slices.DeleteFunc(pulls, func(p pull) bool { return p.branch != branch })
-		if len(pulls) > 0 { // the first is the newest
+		if len(pulls) > 0 {
 			return slices.MaxFunc(pulls, func(a, b pull) int { return a.number - b.number }), true, nil
 		}
 	}

@@ -47,7 +47,7 @@ type gitHubRepository struct {
 	owner string
 }
 
-// find implements pullAPI. GitHub sorts pull requests by age, so one request for each state suffices.
+// find implements pullAPI. The newest pull request comes first, so one request for each state suffices.
 func (g *gitHubRepository) find(ctx context.Context, branch string) (pull, bool, error) {
 	for _, state := range []string{"open", "closed"} {
 		query := url.Values{

@@ -147,7 +147,7 @@ func (g *gitLabProject) put(ctx context.Context, p pull, change map[string]any) 
 
 var gitLabStates = map[statusState]string{pending: "running", success: "success", failure: "failed"}
 
-// statuses implements marker. Without all=true, GitLab returns only the newest status of each name.
+// statuses implements marker. The request omits all=true, so GitLab returns only the newest status of each name.
 func (g *gitLabProject) statuses(ctx context.Context, commit string) (map[string]status, error) {
 	type named struct {
 		Name        string `json:"name"`

@@ -62,8 +62,7 @@ func NewHook(h Hook) (*Hook, error) {
 	return &h, nil
 }
 
-// Ask reports a push to Branch to the Hook of another process. url includes HookPath. Any status except 202 is an
-// error.
+// Ask tells another process's Hook about a push to Branch. url includes HookPath. Any status except 202 is an error.
 func (h Hook) Ask(ctx context.Context, url string) error {
 	var push event
 	push.Ref, push.Repository.FullName = "refs/heads/"+h.Branch, h.path()

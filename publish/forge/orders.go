@@ -49,8 +49,8 @@ func (w *Worker) proposal(t rollout.ForgeUpdate, p rollout.Proposal) func(contex
 	}
 }
 
-// lookAgain repeats an order after Settle if the branch was removed recently. Gitea may handle the removal late, and
-// close the new pull request.
+// lookAgain checks a new pull request after Settle if the branch was removed recently. Gitea may handle this removal
+// late, and close the new pull request.
 func (w *Worker) lookAgain(t rollout.ForgeUpdate, p rollout.Proposal) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -12,8 +12,8 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// Pull opens or updates the pull request of a branch. If a user has closed the pull request at this commit, the pull
-// request stays closed.
+// Pull opens or updates the pull request of a branch. If a user has closed the pull request of this commit, Pull opens
+// no other pull request.
 func Pull(
 	ctx context.Context, o Options, config rollout.Forge, branch, commit, title, body string,
 ) (number int, isOpen bool, err error) {

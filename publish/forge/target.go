@@ -42,8 +42,8 @@ func remoteOf(remote string) (scheme, host, path string) {
 	return scheme, host, strings.TrimSuffix(strings.Trim(path, "/"), ".git")
 }
 
-// resolve completes a configuration. It refuses an address that is neither on Git's host nor trusted, because the
-// address gets the token.
+// resolve completes a configuration. It refuses an address that is neither trusted nor on the Git repository's host,
+// because the address gets the token.
 func (t table) resolve(config rollout.Forge, remote, trusted string) (target, error) {
 	scheme, host, path := remoteOf(remote)
 	address := config.URL

@@ -20,10 +20,11 @@ type proposed struct {
 	rollout.Proposal
 	Cluster  string
 	File     string // the promotion file
-	Past, Of int    // Past: number of the waiting step, from 1; Of: number of steps
+	Past, Of int    // Past: number of the step to leave, from 1; Of: number of steps
 }
 
-// describe returns a proposal's title and body. It quotes other authors' texts as code, without mentions or formatting.
+// describe returns a proposal's title and body. It quotes other authors' texts as code, so that mentions and formatting
+// have no effect.
 func describe(t rollout.ForgeUpdate, p rollout.Proposal) text {
 	s := t.After
 	all := proposed{State: s, Proposal: p, Cluster: t.Cluster, Past: p.Gate + 1}

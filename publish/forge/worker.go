@@ -148,7 +148,7 @@ func (w *Worker) put(key string, do func(context.Context, host) error) {
 	}
 	if len(w.jobs) >= maxJobs {
 		w.report(fmt.Errorf("more than %d updates of pull requests and statuses wait for the forge; "+
-			"further orders are dropped until the forge answers, and queued again at the next start", maxJobs))
+			"more updates are dropped until the forge answers, and queued again when gitrollout restarts", maxJobs))
 		return
 	}
 	w.jobs[key] = &job{do: do}
@@ -292,7 +292,7 @@ func (w *Worker) done(ctx context.Context, key string, j *job, err error) {
 	j.after = now.Add(w.Spread(call.Backoff(j.tries)))
 }
 
-// report logs each error once, until a retry of an order succeeds.
+// report logs equal errors only once until a retry succeeds.
 func (w *Worker) report(err error) {
 	if text := err.Error(); !w.reported[text] {
 		w.reported[text] = true

@@ -77,7 +77,7 @@ func (c *appCollector) Collect(out chan<- prometheus.Metric) {
 	}
 }
 
-// Tell counts the changes in a report. A process counts only its own changes.
+// Tell counts the changes in a report. A process counts only the changes of its own passes.
 func (m *Metrics) Tell(r report.Report) {
 	for _, a := range r.Apps {
 		m.look(a)

@@ -104,7 +104,7 @@ func outcome(before, after rollout.State, asked rollout.Hash) Outcome {
 	case ended && after.Stable != nil && after.Stable.Hash == was.Hash:
 		return Promoted
 	}
-	// The rejection is of this release, because the release's start removed earlier rejections of its version.
+	// The release's start removed earlier rejections of its version, so this rejection is new.
 	if _, ok := after.IsRejected(was.Hash); ok {
 		return Rejected
 	}

@@ -51,7 +51,7 @@ func eventOf(cluster string, commit rollout.StateCommit, app rollout.RecordedApp
 			e.Trouble, e.Reason = prefix+unhealthy, after.Unhealthy
 		}
 	}
-	about := before // the previous state has a release that ended
+	about := before // only the previous state has a release that ended
 	if after.Release != nil {
 		about = after
 	}
@@ -154,7 +154,7 @@ func title(e rollout.Event) string {
 		}
 	}
 	if e.Repeat {
-		title += " (perhaps told before)"
+		title += " (perhaps sent before)"
 	}
 	return title
 }

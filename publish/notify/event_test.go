@@ -266,7 +266,7 @@ func TestEventSaysWhatToDo(t *testing.T) {
 	}
 	again := notify.Events("prod", recorded(begun, paused), links)[0]
 	again.Repeat = true
-	compare.Check(t, "shop in prod: release started (perhaps told before)", notify.EventAs(again, rollout.EventStarted).Title)
+	compare.Check(t, "shop in prod: release started (perhaps sent before)", notify.EventAs(again, rollout.EventStarted).Title)
 	bare := notify.Events("prod", rollout.StateCommit{ID: "id", Apps: []rollout.RecordedApp{
 		{App: "shop", Before: healthy("v1"), After: atStep(rollout.Progressing, 0, "")},
 		{App: "cart", Before: atStep(rollout.Progressing, 0, ""), After: atStep(rollout.Paused, 1, "")}, {App: "same"}}}, notify.Links{})

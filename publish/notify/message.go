@@ -10,7 +10,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// Message is an event as a receiver gets it.
+// Message is an event for one receiver.
 type Message struct {
 	rollout.Event
 	Facts []Fact
@@ -119,7 +119,7 @@ const MaxAge = 24 * time.Hour
 // MaxPending limits the waiting events of a receiver. The oldest are dropped.
 const MaxPending = 200
 
-// Due is a message to send. After the delivery, the receiver's cursor is After.
+// Due is a message to send. After is the receiver's cursor after the delivery.
 type Due struct {
 	Message
 	After rollout.Cursor
@@ -128,7 +128,7 @@ type Due struct {
 // Backlog has a receiver's unsent messages.
 type Backlog struct {
 	Due     []Due
-	Dropped int // number of events that were too old or too many
+	Dropped int // number of events beyond MaxAge or MaxPending
 	Err     error
 }
 

@@ -26,8 +26,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// Enabled reports whether the environment names a collector. OpenTelemetry's variables for headers, timeout, sampler
-// and resource attributes also apply.
+// Enabled reports whether the environment names a collector.
 func Enabled() bool { return variable("ENDPOINT") != "" }
 
 // Options describe the process.
@@ -81,7 +80,7 @@ func (t *Tracing) Trace(ctx context.Context, part report.Part, app string) (cont
 	}
 }
 
-// withoutMemory drops spans of cached renders, because they would fill the queue.
+// withoutMemory drops spans of cached renders. So many spans would fill the exporter's queue.
 type withoutMemory struct{ trace.SpanProcessor }
 
 func (p withoutMemory) OnEnd(s trace.ReadOnlySpan) {
@@ -139,7 +138,7 @@ func newExporter() (*exporter, error) {
 		key, text, found := strings.Cut(pair, "=")
 		value, err := url.PathUnescape(strings.TrimSpace(text))
 		if !found || err != nil {
-			return nil, errors.New("OTEL_EXPORTER_OTLP_HEADERS: want key=value,key=value with %XX for other characters")
+			return nil, errors.New("OTEL_EXPORTER_OTLP_HEADERS: write key=value,key=value, and other characters as %XX")
 		}
 		e.ask.Header.Set(strings.TrimSpace(key), value)
 	}

@@ -11,8 +11,8 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// Keyring reads an app's decryption keys from the app's Secret, as the app's service account. So no app can use
-// another's key.
+// Keyring reads an app's decryption keys from the app's Secret, as the app's service account, so that RBAC protects
+// other apps' keys.
 type Keyring struct {
 	App    func(name string) rollout.App // with the settings of the newest commit
 	Client func() *cluster.Client

@@ -300,7 +300,7 @@ func (w *Worker) ask(ctx context.Context, t *task, latest, suffix string) (resul
 		case <-ctx.Done():
 			return result, ctx.Err()
 		}
-		asked = asked || ctx.Err() == nil // not if the analysis ended before
+		asked = asked || ctx.Err() == nil // false if the analysis ended before the first request
 		result, err = within(provider.Timeout(request)+grace, func() (provider.Result, error) {
 			defer func() { <-t.slots }()
 			return provider.Measure(ctx, w.Deps, request)
@@ -310,7 +310,7 @@ func (w *Worker) ask(ctx context.Context, t *task, latest, suffix string) (resul
 		}
 		request.Metadata = result.Metadata
 		w.mu.Lock()
-		t.waits = true // without a slot, because a gate may stay shut for hours
+		t.waits = true // holds no slot, because a gate may stay shut for hours
 		w.mu.Unlock()
 		select {
 		case <-time.After(w.Again):

@@ -170,7 +170,8 @@ func promoteFully(in strategies.Input) (decision, error) {
 	return d, nil
 }
 
-// adoptAnyway takes over another controller's objects. With full, the head may replace a running version not in Git.
+// adoptAnyway takes over another controller's objects. If full is true, the head may replace a running version outside
+// Git.
 func adoptAnyway(in strategies.Input, full bool) (decision, error) {
 	if h := in.State.Held; h == nil || h.Reason != rollout.HeldForeign || in.Head.Render == nil {
 		return decision{}, errors.New("it is not held for objects that another controller owns")

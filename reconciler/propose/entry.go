@@ -15,7 +15,7 @@ import (
 func promoteEntry(in strategies.Input) (decision, error) {
 	e := in.Entry
 	if e.Open {
-		return decision{}, errors.New("it may take the change already")
+		return decision{}, errors.New("it does not wait for other apps or clusters")
 	}
 	p := entryOf(e.Release, e.Commit.ID)
 	p.At = rollout.Second(in.Now).Format(time.RFC3339)

@@ -34,7 +34,7 @@ func TestPromoteEntry(t *testing.T) {
 	}
 	compare.CheckNamed(t, "the offered entries", 1, offers)
 	in.Entry.Open = true
-	if _, err := to.Decide(in, entry); err == nil || !strings.Contains(err.Error(), "may take the change already") {
+	if _, err := to.Decide(in, entry); err == nil || !strings.Contains(err.Error(), "does not wait for other apps") {
 		t.Errorf("opened: %v", err)
 	}
 }

@@ -9,7 +9,6 @@ import (
 	"gitrollout.dev/gitrollout/strategies"
 )
 
-// restart fails during a release, and if the promotion file is for a coming release.
 func restart(in strategies.Input) (decision, error) {
 	s, coming := in.State, strategies.Coming(in)
 	text, _ := strategies.Restarting(in)
@@ -19,9 +18,10 @@ func restart(in strategies.Input) (decision, error) {
 	case s.Stable == nil || len(s.Stable.Templates) == 0:
 		return decision{}, errors.New("it has no stable version of a workload with a Rollout document")
 	case coming != nil && in.Promotion != nil && in.Promotion.Release == coming.Hash:
-		return decision{}, fmt.Errorf("its promotion file decides about release %s, which has not begun", coming.Hash)
+		return decision{}, fmt.Errorf("its promotion file is for release %s, which has not begun; restart the app later",
+			coming.Hash)
 	case text != "":
-		return decision{}, errors.New("it waits already for " + text + "; for another time, change restartAt")
+		return decision{}, errors.New("it waits already for " + text + "; to change the time, edit restartAt")
 	}
 	p := &rollout.Promotion{Release: s.Stable.Hash, Decision: rollout.Restart, RestartAt: rollout.Second(in.Now)}
 	return decision{promotion: p, subject: "Restart " + in.App.Name,

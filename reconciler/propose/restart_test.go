@@ -64,15 +64,15 @@ func TestRestart(t *testing.T) {
 		"before a release that is on hold": {restful(func(in *strategies.Input) {
 			coming(in)
 			in.Promotion = &rollout.Promotion{Release: in.Head.Render.Release(), Decision: rollout.Hold}
-		}), "its promotion file decides about release"},
+		}), "its promotion file is for release"},
 		"a release in flight": {shop(), "a release is in flight; restart the app when the release has ended"},
 		"old pods are kept":   {restful(func(in *strategies.Input) { in.State.Draining = &rollout.Draining{} }), "a release is in flight"},
 		"no document":         {restful(func(in *strategies.Input) { in.State.Stable.Templates = nil }), "no stable version of a workload"},
 		"no record":           {strategies.Input{}, "no stable version of a workload"},
 		"a restart is under way": {requested(-time.Minute),
-			"it waits already for the restart of shop/shop: 1 pod created before 2026-11-22T09:59:00Z; for another time, change restartAt"},
+			"it waits already for the restart of shop/shop: 1 pod created before 2026-11-22T09:59:00Z; to change the time, edit restartAt"},
 		"a restart is planned": {requested(time.Hour),
-			"it waits already for the restart of shop/shop: planned for 2026-11-22T11:00:00Z; for another time, change restartAt"},
+			"it waits already for the restart of shop/shop: planned for 2026-11-22T11:00:00Z; to change the time, edit restartAt"},
 	} {
 		_, err := to.Decide(c.in, propose.Action{Verb: rollout.Restart})
 		if (err == nil) != (c.err == "") || err != nil && !strings.Contains(err.Error(), c.err) {

@@ -148,8 +148,7 @@ func (v Reversion) Caution() string {
 		text += "\nIt also changes files of: " + strings.Join(v.Sharers, ", ") + "\n"
 	}
 	if len(v.Outside) > 0 {
-		text += "\nFiles outside of " + v.path + ", which other clusters may use, too: " + strings.Join(v.Outside, ", ") +
-			"\n"
+		text += "\nOther clusters may also use these files outside of " + v.path + ": " + strings.Join(v.Outside, ", ") + "\n"
 	}
 	if len(v.Resized) > 0 {
 		text += "\nIt may scale the app; correct these numbers before you merge: " + strings.Join(v.Resized, "; ") + "\n"

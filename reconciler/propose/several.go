@@ -13,7 +13,7 @@ import (
 const maxSubject = 72
 
 // Together joins changes of several apps into one commit. It fails if two changes give one file different contents, or
-// a change edits a file that another app needs.
+// if one change edits a file that another change restores.
 func (t Target) Together(a Action, all []Change) (Change, error) {
 	if len(all) == 1 {
 		return all[0], nil
@@ -62,7 +62,7 @@ func subjectOf(a Action, apps []string, most int) string {
 	case a.AdoptAnyway:
 		title = "Adopt"
 	case a.Through == rollout.ThroughEntry:
-		title = "Open a shared change for"
+		title = "Let a shared change into"
 	}
 	last := len(apps) - 1
 	text := fmt.Sprintf("%s %s and %s", title, strings.Join(apps[:last], ", "), apps[last])

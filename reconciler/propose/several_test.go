@@ -34,7 +34,7 @@ func TestTogether(t *testing.T) {
 
 	opened, err := to.Together(propose.Action{Verb: rollout.Promote, Through: rollout.ThroughEntry}, []propose.Change{cart, shop})
 	compare.Check(t, error(nil), err)
-	compare.Check(t, "Open a shared change for cart and shop", opened.Subject)
+	compare.Check(t, "Let a shared change into cart and shop", opened.Subject)
 
 	const differ, branch = " need different contents of base; undo one app after the other", "gitrollout/revert/prod/"
 	one1, one2, gone := map[string][]byte{"base": []byte("1")}, map[string][]byte{"base": []byte("2")}, map[string][]byte{"base": nil}

@@ -21,7 +21,7 @@ type Report struct {
 	Staged  bool    // fleet.yaml exists
 }
 
-// App is the result of one app's pass.
+// App is the result of a pass.
 type App struct {
 	Cluster   string
 	Before    rollout.State    // record before the pass
@@ -63,7 +63,7 @@ type Stats struct {
 // Part names a part of a pass, for metrics and traces.
 type Part string
 
-// PartRender, PartDecide and PartApply handle one app. PartDecide includes applying the recorded state.
+// PartRender, PartDecide and PartApply handle one app. PartDecide contains the PartApply of the recorded state.
 const (
 	PartPass   Part = "pass"
 	PartFetch  Part = "fetch"

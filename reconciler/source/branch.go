@@ -21,14 +21,14 @@ type Snapshot interface {
 type Branch struct {
 	Cluster      string
 	Tree         Snapshot
-	Config       *rollout.Config // in force: from this commit, or the last readable one
+	Config       *rollout.Config // from this commit or, if Behind is set, an earlier commit
 	Freeze       *rollout.Freeze
 	Fleet        *rollout.Fleet
-	Unstaged     error                // why fleet.yaml is unusable; no app follows a change then
+	Unstaged     error                // why fleet.yaml is unusable; if set, no app follows a change
 	Apps         []rollout.App        // sorted by name
 	InvalidNames []render.InvalidName // of folders that cannot be apps
 	Policy       *rollout.Policy      // in force, or nil
-	Behind       error                // why the commit's configuration is not in force and no app advances
+	Behind       error                // why this commit's configuration is invalid; if set, no app advances
 }
 
 // Open reads a commit. If the commit's configuration is invalid, "last" stays in force. An error means that the commit
@@ -89,8 +89,8 @@ func (b *Branch) WithProject(app rollout.App) rollout.App {
 // AnyAuthor, in place of a promoters' file, lets every author promote.
 const AnyAuthor = "*"
 
-// Promoters returns the path of the promoters' file of an app's project, or "". If the project names no file but bars
-// some authors, it returns AnyAuthor.
+// Promoters returns the path of the promoters' file of an app's project, or "". If the project bars some authors and
+// names no file, Promoters returns AnyAuthor.
 func (b *Branch) Promoters(app string) string {
 	project, _ := b.Policy.ProjectOf(app)
 	if _, some := project.Bars(""); some && project.Promoters == "" {
@@ -117,15 +117,15 @@ func (b *Branch) Stage() *rollout.Stage {
 }
 
 // Removed returns the error of an app that is no longer listed. The app's objects stay, because a typo in a glob must
-// not stop a service. The app's new name may be in "empty", the apps without objects.
+// not stop a service. "empty" lists apps without objects, such as the renamed app.
 func (b *Branch) Removed(a rollout.App, empty ...string) *rollout.InvalidError {
 	if e, found, err := b.Tree.Lookup(a.Path); err == nil && found && e.Kind == rollout.Symlink {
 		return render.LinkedApp(a.Path)
 	}
 	fix := fmt.Sprintf("list it again, or remove it for good: gitrollout remove %s --cluster %s", a.Name, b.Cluster)
 	if len(empty) > 0 {
-		fix += fmt.Sprintf("; do not remove it if its new name is %s, where no object can be read yet: "+
-			"when the objects are there, the app continues under its new name", strings.Join(empty, " or "))
+		fix += fmt.Sprintf("; do not remove it if its new name is %s: "+
+			"the app continues under its new name as soon as objects can be read there", strings.Join(empty, " or "))
 	}
 	return &rollout.InvalidError{
 		File: rollout.ConfigPath(b.Cluster), Field: "apps",
@@ -133,8 +133,8 @@ func (b *Branch) Removed(a rollout.App, empty ...string) *rollout.InvalidError {
 	}
 }
 
-// Prunes reports whether gitrollout deletes a removed app's objects. It does so if the app's folder is gone and matched
-// a glob with "prune".
+// Prunes reports whether gitrollout deletes a removed app's objects: the app's folder is gone, and its path matches a
+// glob with "prune".
 func (b *Branch) Prunes(a rollout.App) bool {
 	_, found, err := b.Tree.Lookup(a.Path)
 	return !found && err == nil && slices.ContainsFunc(b.Config.Apps, func(glob rollout.AppGlob) bool {
@@ -151,8 +151,7 @@ type Promotion struct {
 	By   rollout.Commit     // commit that wrote the file; zero if unknown
 }
 
-// Promotion reads an app's promotion file. If there is none, it reads a former name's file, because decisions survive a
-// rename.
+// Promotion reads an app's promotion file or, if missing, a former name's file, so that decisions survive a rename.
 func (b *Branch) Promotion(app rollout.App) Promotion {
 	for _, name := range append([]string{app.Name}, strings.Fields(app.Formerly)...) {
 		if name != app.Name && slices.ContainsFunc(b.Apps, func(a rollout.App) bool { return a.Name == name }) {
@@ -163,8 +162,8 @@ func (b *Branch) Promotion(app rollout.App) Promotion {
 			continue
 		}
 		if project, _ := b.Policy.ProjectOf(app.Name); p.File != nil && project.Forbids(rollout.ForbidPromoteFull) {
-			p.File.Forbidden = fmt.Sprintf("project %s, rule rollouts.forbid: %s does not count; promote step by step, with "+
-				"through: and a step before the next timed pause, analysis or experiment", project.Name, rollout.ForbidPromoteFull)
+			p.File.Forbidden = fmt.Sprintf("project %s, rule rollouts.forbid: %s does not count; promote step by step: set "+
+				"through to a step before the next timed pause, analysis or experiment", project.Name, rollout.ForbidPromoteFull)
 		}
 		return p
 	}

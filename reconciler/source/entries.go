@@ -20,11 +20,11 @@ type Entries struct {
 	Record func(app string) rollout.State
 	Head   func(app rollout.App) (head strategies.Head, ready bool)
 	Files  func(app string) []string  // of the newest render, sorted; also for unlisted apps
-	ReadBy func(file string) []string // the apps with the file in Files
+	ReadBy func(file string) []string // the apps whose Files have the file
 	// Reads reports whether Files still lacks an app's files. If the app has no render at this head, its files come
 	// from the recorded commit's render.
 	Reads func() bool
-	// Render returns an app's render of a commit, perhaps packed.
+	// Render returns an app's render of a commit. The render may be packed.
 	Render func(app rollout.App, commit string) (*rollout.Render, error)
 	// Tree returns a commit. While the commit is being fetched, the error wraps ErrNotReady.
 	Tree func(commit string) (rollout.Tree, error)
@@ -89,7 +89,7 @@ func (e *Entries) Of(app rollout.App, s rollout.State, head strategies.Head, p *
 	case err != nil:
 		return nil, err
 	case slices.ContainsFunc(changed, isForeign) && e.Reads():
-		return nil, fmt.Errorf("the other apps at commit %s: %w", e.Branch.Tree.Commit().Short(), ErrNotReady)
+		return nil, fmt.Errorf("another app at commit %s %w", e.Branch.Tree.Commit().Short(), ErrNotReady)
 	}
 	// Shared files that return to earlier content need no entry, but Waiting would return a change for them.
 	shared := slices.DeleteFunc(changed, func(file string) bool { return !isShared(file) })
@@ -116,7 +116,7 @@ func isBack(s rollout.State, head *rollout.Render) bool {
 	return rejected || h != "" && slices.Contains(s.Verified, h) && (s.Stable == nil || s.Stable.Hash != h)
 }
 
-// changesOnlyVersion reports whether only workloads that are released in steps differ.
+// changesOnlyVersion reports whether two renders differ only in workloads with a Rollout.
 func changesOnlyVersion(was, head *rollout.Render) bool {
 	a, b := was.ByRef(), head.ByRef()
 	for _, spec := range slices.Concat(was.Specs, head.Specs) {
@@ -201,7 +201,7 @@ func (e *Entries) waiting(m *cohort.Member, app rollout.App, s rollout.State) {
 	}
 }
 
-// had returns the files that are equal at a commit and the head. If the commit is missing, had returns none.
+// had returns the files that are equal at a commit and the head, or none if the commit is missing.
 func (e *Entries) had(app, commit string, files []string) (same []string, err error) {
 	others, err := e.differing(app, commit)
 	if isGone(err) {

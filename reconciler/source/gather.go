@@ -72,7 +72,7 @@ func (g Gatherer) Desired(ctx context.Context, in strategies.Input, applied time
 	s := in.State
 	source, err := g.RenderAt(ctx, in.App, s.Source)
 	if err != nil {
-		return nil, fmt.Errorf("commit %s that the app is at: %w", rollout.ShortID(s.Source), err)
+		return nil, fmt.Errorf("the app's commit %s: %w", rollout.ShortID(s.Source), err)
 	}
 	view := workloads.View{Now: in.Now, Applied: applied, Source: source, Observed: in.Observed}
 	switch {
@@ -81,7 +81,7 @@ func (g Gatherer) Desired(ctx context.Context, in strategies.Input, applied time
 		view.Stable = source
 	default:
 		if view.Stable, err = g.RenderAt(ctx, in.App, s.Stable.Commit); err != nil {
-			return nil, fmt.Errorf("commit %s that is stable: %w", rollout.ShortID(s.Stable.Commit), err)
+			return nil, fmt.Errorf("the stable commit %s: %w", rollout.ShortID(s.Stable.Commit), err)
 		}
 	}
 	return strategies.Desired(s, view)

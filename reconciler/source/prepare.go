@@ -20,7 +20,7 @@ type App struct {
 	Stage     *rollout.Stage // of the cluster, or nil
 	Entry     *cohort.Entry  // for a shared change or stage; nil if none is needed
 	Place     *rollout.Place
-	Barred    error // why the policy bars the head's author, unless the content is as at State.Source
+	Barred    error // why the policy bars the head's author; no effect if the head equals State.Source
 }
 
 // Trust holds an app's facts that only the reconciler knows. Without IsKnown, Prepare reads from the record why the app
@@ -101,7 +101,7 @@ func mayTryOlder(s rollout.State, head *rollout.Render) bool {
 }
 
 func idOf(b *Branch, file string) string {
-	entry, _, _ := b.Tree.Lookup(file) // after an error, pages show no place
+	entry, _, _ := b.Tree.Lookup(file) // after an error, pages omit the cohort
 	return rollout.ShortID(entry.ID)
 }
 
@@ -135,7 +135,7 @@ func recordedEntry(b *Branch, s rollout.State, head strategies.Head, p *rollout.
 // commit promotes only a version that the app does not have yet.
 func opens(p *rollout.Promotion, s rollout.State, version rollout.Hash, commit string) bool {
 	isOf := func(r *rollout.Release) bool { return r != nil && r.Hash == version }
-	isNew := !isOf(s.Release) && !isOf(s.Stable) // an abort of an entered version rejects nothing
+	isNew := !isOf(s.Release) && !isOf(s.Stable) // if not, the app has the version, and an abort opens nothing
 	isIt := func() bool { return p.Commit == "" && isNew || p.Commit == commit && p.At != "" }
 	return p.Says(rollout.Abort, version) && isNew && s.Release == nil && s.Stable != nil ||
 		p.Says(rollout.Promote, version) && p.Digest != s.Spent && isIt() &&

@@ -331,8 +331,8 @@ func TestUnlisted(t *testing.T) {
 	const fix = "list it again, or remove it for good: gitrollout remove sale --cluster prod"
 	compare.Check(t, "no longer lists sale (apps/sale); its objects are left as they are", b.Removed(gone).Msg)
 	compare.Check(t, fix, b.Removed(gone).Fix)
-	compare.Check(t, fix+"; do not remove it if its new name is shop or till, where no object can be read yet: "+
-		"when the objects are there, the app continues under its new name", b.Removed(gone, "shop", "till").Fix)
+	compare.Check(t, fix+"; do not remove it if its new name is shop or till: "+
+		"the app continues under its new name as soon as objects can be read there", b.Removed(gone, "shop", "till").Fix)
 	b.Tree = linked{first}
 	if err := b.Removed(gone); !strings.Contains(err.Error(), "is a symbolic link") || strings.Contains(err.Fix, "gitrollout remove") {
 		t.Errorf("an app whose folder became a link: %v", err)
@@ -644,8 +644,8 @@ func TestDesired(t *testing.T) {
 	}{
 		"Healthy":      {healthy, "[c2]", "", ""},
 		"InFlight":     {flying, "[c2 c1]", "", ""},
-		"SourceIsGone": {flying, "[c2]", "c2", "commit c2 that the app is at: broken"},
-		"StableIsGone": {flying, "[c2 c1]", "c1", "commit c1 that is stable: broken"},
+		"SourceIsGone": {flying, "[c2]", "c2", "the app's commit c2: broken"},
+		"StableIsGone": {flying, "[c2 c1]", "c1", "the stable commit c1: broken"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var reads []string

@@ -15,19 +15,19 @@ import (
 	"gitrollout.dev/gitrollout/strategies/fleet"
 )
 
-// mostBack limits the commits among which an app looks for a proven commit.
+// mostBack limits the commits that an app searches for a proven commit.
 const mostBack = 500
 
-// A waiting app decides again when other clusters' records change. If this event is lost, it decides after afterLost.
-// While data is unread, it decides after afterUnread.
+// A waiting app decides again when other clusters' records change, or at the latest after afterLost. If data was still
+// being read, it decides after afterUnread.
 const afterUnread, afterLost = 5 * time.Second, 10 * time.Minute
 
-// Stages decides which commit each app of a cluster follows, from fleet.yaml and the records of the stage before.
+// Stages decides which commit each app of a cluster follows, from fleet.yaml and the previous stage's records.
 type Stages struct {
 	Reader *Reader
 	Peers  Peers
-	// Line returns the commits from a commit to the branch's head along first parents, oldest first; nil if there are
-	// too many.
+	// Line returns the first-parent commits from "from" to the branch's head, oldest first. If there are too many, it
+	// returns nil.
 	Line func(b *Branch, app, from string) ([]Snapshot, error)
 	// Inputs identifies an app's content in a cluster at a commit.
 	Inputs func(cluster, app, commit string) (fleet.Inputs, error)
@@ -95,7 +95,7 @@ func (x *Stages) Of(
 	return head, e, unknown
 }
 
-// choose returns the commit that the app may follow or awaits, and completes the entry.
+// choose completes the entry, and returns the commit that the app may follow or waits for.
 func (w *stageWorld) choose(e *cohort.Entry, p *rollout.Promotion, head strategies.Head, now time.Time) (
 	next strategies.Head, err error,
 ) {
@@ -190,7 +190,7 @@ type stageWorld struct {
 	head, was *rollout.Render // was is nil if the app's commit is not available
 }
 
-// Candidates implements fleet.World. The newest candidate is the head's commit, which changed the app last.
+// Candidates implements fleet.World. The newest candidate is the head's commit, the last commit that changed the app.
 func (w *stageWorld) Candidates() ([]string, error) {
 	c := candidates{from: w.s.Source, head: w.head.Commit.ID, main: w.b.Tree.Commit().ID}
 	if known := w.lists[w.app.Name]; known.from == c.from && known.head == c.head && known.main == c.main {
@@ -249,7 +249,7 @@ func (w *stageWorld) Record(cluster string) (s rollout.State, problem string, er
 	return s, "", err
 }
 
-// Inputs implements fleet.World. Older commits may have a former name of the app.
+// Inputs implements fleet.World. In older commits, the app may have a former name.
 func (w *stageWorld) Inputs(cluster, commit string) (in fleet.Inputs, err error) {
 	for _, name := range append([]string{w.app.Name}, strings.Fields(w.app.Formerly)...) {
 		if in, err = w.Stages.Inputs(cluster, name, commit); err != nil || in != (fleet.Inputs{}) {
@@ -269,8 +269,9 @@ func (w *stageWorld) Lists(cluster string) bool {
 	})
 }
 
-// approved returns the commit that a promotion file approves. It returns "" if the commit's content has run here, or if
-// its version was rejected and the head has another. A retry also approves, because its file replaces the approval.
+// approved returns the commit that a promotion file approves. It returns "" if the commit's content has run here. It
+// also returns "" for a rejected version other than the head's. A retry also approves, because the retry's file
+// replaces the approval.
 func (w *stageWorld) approved(p *rollout.Promotion) (string, error) {
 	if w.b.Stage().Approve != rollout.ApproveMerge || p == nil || p.Commit == "" || p.Through != rollout.ThroughEntry {
 		return "", nil

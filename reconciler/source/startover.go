@@ -46,7 +46,7 @@ func StartOver(
 		if edits[path], err = next.Encode(); err != nil {
 			return nil, err
 		}
-		tell(app, "first to stable "+string(next.Stable.Hash)+" of "+rollout.ShortID(next.Stable.Commit))
+		tell(app, "first goes to stable "+string(next.Stable.Hash)+" of "+rollout.ShortID(next.Stable.Commit))
 	}
 	return edits, nil
 }

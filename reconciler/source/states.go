@@ -53,7 +53,7 @@ func ReadCluster(tree rollout.Tree) (*rollout.Cluster, error) {
 	}
 	if _, isUsers, err := tree.Lookup(".gitrollout"); err != nil || isUsers {
 		return nil, cmp.Or(err, error(rollout.Invalidf(rollout.ClusterPath, "", "is beside the folder .gitrollout, "+
-			"so the commit is no record").WithFix("reset the state branch to its last commit by gitrollout")))
+			"so the commit is no record").WithFix("reset the state branch to the last commit that gitrollout made")))
 	}
 	return rollout.ParseCluster(data)
 }

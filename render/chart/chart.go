@@ -50,7 +50,7 @@ type Document struct {
 	Hook   string // Helm's hook events, comma-separated; "" if not a hook
 }
 
-// Rendered is the result of rendering a chart.
+// Rendered is a rendered chart.
 type Rendered struct {
 	Documents []Document // CRDs, then objects in Helm's install order, then hooks
 	Warnings  []string

@@ -133,7 +133,7 @@ func TestSchemaStaysAtHome(t *testing.T) {
 		if err != nil {
 			t.Fatalf("%s: %v", ref, err)
 		}
-		want := []string{"chart shop: values.schema.json refers to " + ref + ", which is not in the chart: values are not checked against that"}
+		want := []string{"chart shop: values.schema.json refers to " + ref + ", which is not in the chart: values are checked without it"}
 		compare.CheckNamed(t, "warnings", want, out.Warnings)
 	}
 	compare.CheckNamed(t, "requests", 0, asked)
@@ -171,8 +171,8 @@ func TestArchives(t *testing.T) {
 	for name, c := range map[string]struct{ file, want string }{
 		"one in the other": {packed(t, sub("outer", "outer/charts/inner-1.0.0.tgz", inner)...), "x: inner"},
 		"large": {packed(t, sub("large", "large/a", big, "large/b", big, "large/c", big, "large/d", big, "large/e", big)...),
-			"is a chart of more than 20971520 bytes, unpacked"},
-		"many": {packed(t, sub("many", tiny...)...), "is a chart of more than 5000 files, unpacked"},
+			"is a chart with more than 20971520 unpacked bytes"},
+		"many": {packed(t, sub("many", tiny...)...), "is a chart with more than 5000 unpacked files"},
 		"a path that leads up": {packed(t, "evil/../../etc/passwd", "x"),
 			"charts/sub-1.0.0.tgz: Helm: chart illegally references parent directory"},
 		"an absolute one": {packed(t, "evil//etc/passwd", "x"), "charts/sub-1.0.0.tgz: Helm: chart illegally contains absolute paths"},
@@ -287,13 +287,13 @@ func TestWhereChanceShows(t *testing.T) {
 		"a zone that is none":    {config(`{{ dateInZone "15:04" 0 "Nowhere" }}`), "x: 00:00"},
 		"a number of seconds":    {config(`{{ dateInZone "15:04" (int64 60) "UTC" }}`), "x: 00:01"},
 		"no date":                {config(`{{ date "2006" "x" }}`), "would differ at each render (now)"},
-		"a rounded duration":     {config(`{{ durationRound "1h" }}`), "durationRound is not rendered: there is no clock"},
+		"a rounded duration":     {config(`{{ durationRound "1h" }}`), "durationRound is not supported: rendering has no clock"},
 	} {
 		t.Run(name, func(t *testing.T) { compare.Contains(t, text(shop("templates/a.yaml", c.template)), c.want) })
 	}
 	second := strings.Replace(config("b"), "name: a", "name: b", 1)
 	for when, want := range map[string]string{"1": "templates/b.yaml: ConfigMap/b: apiVersion" + suffix,
-		"2": ".: would be different objects at each render (randInt); set it by a value, or remove it from the template"} {
+		"2": ".: would render to different objects each time (randInt); set it by a value, or remove it from the template"} {
 		got := text(shop("templates/a.yaml", config("a"), "templates/b.yaml", fmt.Sprintf(if1, when, second)))
 		compare.CheckNamed(t, "an object at render "+when, want, got)
 	}
@@ -345,7 +345,7 @@ func TestSchemasOfChartsBelow(t *testing.T) {
 		"charts/sub/Chart.yaml", subchart, "charts/sub/values.schema.json", `{"$ref": "z.json"}`,
 		"templates/a.yaml", config("1")), eu)
 	must(t, err)
-	const why = ", which is not in the chart: values are not checked against that"
+	const why = ", which is not in the chart: values are checked without it"
 	compare.Check(t, []string{"chart shop: values.schema.json refers to x.json" + why,
 		"chart shop: values.schema.json refers to y.json" + why, "chart sub: values.schema.json refers to z.json" + why}, out.Warnings)
 	if _, err := chart.Render(shop("values.schema.json", "{", "templates/a.yaml", config("1")), eu); err == nil {

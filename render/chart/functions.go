@@ -32,7 +32,7 @@ func pick[T any](f *functions, name string, first, second T) T {
 	return first
 }
 
-var errNoClock = errors.New("durationRound is not rendered: there is no clock")
+var errNoClock = errors.New("durationRound is not supported: rendering has no clock")
 
 type certificate struct{ Cert, Key string }
 
@@ -88,10 +88,10 @@ func (f *functions) table() template.FuncMap {
 	return t
 }
 
-// withoutChance lists the functions that even Drawn replaces.
+// withoutChance lists the functions that are replaced even with Drawn.
 var withoutChance = []string{"toDate", "mustToDate", "durationRound", "keys", "values"}
 
-// now returns constant times that differ in every field.
+// now returns one of two constants, which differ in every field.
 func (f *functions) now() time.Time {
 	return pick(f, "now", time.Date(2001, 2, 3, 4, 5, 6, 7, time.UTC), time.Date(2012, 11, 10, 21, 32, 43, 54, time.UTC))
 }
@@ -150,7 +150,7 @@ func (f *functions) differences(c *helm.Chart, first, second []Document) (all []
 		all = append(all, Chance{Kind: o.Kind(), Name: o.Name(), Hook: d.Hook, Why: why})
 	}
 	if len(second) > len(first) {
-		return nil, &rollout.InvalidError{File: ".", Msg: "would be different objects at each render (" + names + ")",
+		return nil, &rollout.InvalidError{File: ".", Msg: "would render to different objects each time (" + names + ")",
 			Fix: f.fix(c, "")}
 	}
 	return all, nil

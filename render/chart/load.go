@@ -107,8 +107,8 @@ func (u *unpacker) unpack(files []File) (all []*archive.BufferedFile, err error)
 }
 
 func tooMuch(what string, most int) error {
-	return &rollout.InvalidError{File: ".", Msg: fmt.Sprintf("is a chart of more than %d %s, unpacked", most, what),
-		Fix: "list the files that it does not need in .helmignore"}
+	return &rollout.InvalidError{File: ".", Msg: fmt.Sprintf("is a chart with more than %d unpacked %s", most, what),
+		Fix: "name unneeded files in .helmignore"}
 }
 
 // arrange sorts dependencies, because Helm's order is random.
@@ -149,7 +149,7 @@ func localSchemas(c *helm.Chart) (warnings []string) {
 			c.Schema, _ = json.Marshal(schema)
 			for _, ref := range gone {
 				warnings = append(warnings, fmt.Sprintf(
-					"chart %s: values.schema.json refers to %s, which is not in the chart: values are not checked against that",
+					"chart %s: values.schema.json refers to %s, which is not in the chart: values are checked without it",
 					c.Name(), ref))
 			}
 		}

@@ -32,7 +32,7 @@ var (
 	lineBreak = regexp.MustCompile("\r\n|[\n\r\u0085\u2028\u2029]") // as yaml.Node counts lines
 )
 
-// ErrDecision is the reason why File keeps a Promotion or record. Other errors need a change by hand.
+// ErrDecision is File's error for a Promotion or record. After any other error, users must edit the file.
 var ErrDecision = errors.New("records a decision; the next decision replaces the file")
 
 var errByHand = errors.New("has an apiVersion that is an anchor, an alias, split or perhaps a text: change it by hand")
@@ -43,7 +43,7 @@ func template(indent string) *regexp.Regexp {
 }
 
 // File replaces AlphaVersion by APIVersion in a YAML file, also in a kustomization's patches. All other bytes stay. An
-// error says why a document stays as it is.
+// error says why a document stays unchanged.
 func File(data []byte) ([]byte, error) {
 	made, err := converted(data)
 	if !bytes.Equal(made, data) && sops.Is(data) {
@@ -157,7 +157,7 @@ func (f *file) walk(n *yaml.Node, isPatch bool) {
 	case strings.HasSuffix(field(n, "path").Value, "/apiVersion") && field(n, "value").Value == rollout.AlphaVersion:
 		f.replace(field(n, "value"), rollout.APIVersion) // in a JSON patch
 	case (isPatch || kind != "") && selectsOld(n):
-		f.err = errors.New("has a target without a group, or with a pattern: give the group and version, and convert again")
+		f.err = errors.New("has a target without an exact group and version: write both, and convert again")
 	case isPatch && n.Kind == yaml.ScalarNode:
 		made, err := converted([]byte(n.Value))
 		f.err = cmp.Or(f.err, err)
@@ -182,8 +182,7 @@ func selectsOld(n *yaml.Node) bool {
 		matches("kind", "AnalysisTemplate") || matches("kind", "ClusterAnalysisTemplate"))
 }
 
-// replace notes the versions in a scalar that the scalar's new text replaces. The scalar is an apiVersion, a version or
-// a patch.
+// replace notes where the old version in a scalar becomes the new version. "made" is the scalar's new text.
 func (f *file) replace(n *yaml.Node, made string) {
 	if n.Value == made {
 		return

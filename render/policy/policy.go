@@ -37,8 +37,8 @@ func Check(tree rollout.Tree, r *rollout.Render, p *rollout.Policy, own string) 
 	return nil
 }
 
-// CheckAuthor checks only the rules about a commit's author ("Name <address>"). For rollout.UnknownAuthor, all these
-// rules count.
+// CheckAuthor checks only the rules about a commit's author ("Name <address>"). For rollout.UnknownAuthor, it checks
+// all authors' rules.
 func CheckAuthor(tree rollout.Tree, r *rollout.Render, author string, p *rollout.Policy) error {
 	project, _ := p.ProjectOf(r.App.Name)
 	for i := 0; project != nil && i < len(project.Rollouts.ByAuthor); i++ {
@@ -124,7 +124,7 @@ func (j judge) made() (all []made) {
 		}
 		for _, t := range slices.Concat(templates(spec)...) {
 			by := fmt.Sprintf("experiment template %s of %s ", t.Name, spec.Workload)
-			all = append(all, made{rollout.WorkloadKinds[0], by + "is one", "leave it out"})
+			all = append(all, made{rollout.WorkloadKinds[0], by + "creates one", "leave it out"})
 			if t.Service != nil {
 				all = append(all, made{rollout.Ref{Kind: "Service"}, by + "has one", "leave its service out"})
 			}
@@ -147,7 +147,7 @@ func (j judge) kind(ref rollout.Ref) *breach {
 	case ref.IsKind(j.Resources.Deny):
 		return &breach{rule: "resources.deny", msg: fmt.Sprintf("may not have any %s", ref.GroupKind())}
 	case j.Resources.Allow != nil && !ref.IsKind(j.Resources.Allow):
-		return &breach{rule: "resources.allow", msg: fmt.Sprintf("has no %s in it", ref.GroupKind())}
+		return &breach{rule: "resources.allow", msg: fmt.Sprintf("does not list %s", ref.GroupKind())}
 	}
 	return nil
 }
@@ -166,7 +166,7 @@ func (j judge) beyond() *breach {
 		return nil
 	}
 	return &breach{rule: "namespaces", field: "metadata.namespace", about: beyond.First, fix: "move it",
-		msg: "is in none of " + strings.Join(j.Namespaces, ", ")}
+		msg: "the namespace matches none of " + strings.Join(j.Namespaces, ", ")}
 }
 
 func (j judge) rollouts() *breach {
@@ -188,14 +188,14 @@ func (j judge) rollouts() *breach {
 			continue
 		case rules.MaxFirstWeight != nil && FirstWeight(spec) > *rules.MaxFirstWeight:
 			b.rule, b.fix = "rollouts.maxFirstWeight", "start with a lower weight"
-			b.msg = fmt.Sprintf("a release first gives %d%% of users the new version, more than %d%%", FirstWeight(spec),
+			b.msg = fmt.Sprintf("a release first gives the new version to %d%% of users, more than %d%%", FirstWeight(spec),
 				*rules.MaxFirstWeight)
 		case rules.RequireAnalysis && !isAnalysed(spec):
 			b.rule, b.msg = "rollouts.requireAnalysis", "no metric could stop a release before all users have the new version"
 			b.fix = "add an analysis that can fail before all users have the new version, and is not a dry run"
 		case Duration(spec) < rules.MinDuration:
 			b.rule, b.fix = "rollouts.minDuration", "lengthen the pauses that have a duration (other pauses do not count)"
-			b.msg = fmt.Sprintf("a release pauses for only %s before all users have the new version, less than %s",
+			b.msg = fmt.Sprintf("before all users have the new version, a release pauses for only %s, less than %s",
 				Duration(spec), rules.MinDuration)
 		case j.Forbids(rollout.ForbidFastRollbackOff) && spec.RollbackWindow != nil && *spec.RollbackWindow == 0:
 			b.rule, b.msg, b.fix = "rollouts.forbid", "a rollback to an earlier version takes all steps",
@@ -259,7 +259,7 @@ func share(s rollout.Spec, step rollout.Step) (weight, full int) {
 		return *scale.Weight, 100
 	case s.Replicas != nil:
 		return *scale.Replicas, max(1, *s.Replicas)
-	default: // the workload's replicas are unknown, so scale.Replicas may be all of them
+	default: // the workload's replicas are unknown, so scale.Replicas may be all replicas
 		return *scale.Replicas, 1
 	}
 }
@@ -312,8 +312,8 @@ func Duration(s rollout.Spec) time.Duration {
 	return lasting(before(s), 0)
 }
 
-// lasting returns the sum of the steps' durations. For a step without a fixed duration, it adds open, or the step's
-// timeout if that is shorter.
+// lasting returns the sum of the steps' durations. For a step without a fixed duration, it adds the shorter of "open"
+// and the step's timeout, if any.
 func lasting(steps []rollout.Step, open time.Duration) (sum time.Duration) {
 	for _, step := range steps {
 		switch p, e := step.Pause, step.Experiment; {
@@ -330,7 +330,7 @@ func lasting(steps []rollout.Step, open time.Duration) (sum time.Duration) {
 	return sum
 }
 
-// week is the assumed duration of a step that has no end. A week is long enough for any metric to fail.
+// week is the assumed duration of a step without an end, and long enough for any metric to fail.
 const week = 7 * 24 * time.Hour
 
 func isAnalysed(s rollout.Spec) bool {
@@ -350,7 +350,7 @@ func isAnalysed(s rollout.Spec) bool {
 	})
 }
 
-// judging lists the providers whose metrics can fail without a condition.
+// judging lists the providers whose metrics need no condition to fail.
 var judging = []string{"job", "kayenta", "webhook"}
 
 func ends(a *rollout.Analysis, within time.Duration) bool {

@@ -154,11 +154,11 @@ func TestRules(t *testing.T) {
 	const unmeasured = inFile + "rollouts.requireAnalysis: no metric could stop a release before all users have the new version " +
 		"(Deployment/shop/web); add an analysis that can fail before all users have the new version, and is not a dry run" + ask
 	tooMuch := func(is, most int) string {
-		return fmt.Sprintf(inFile+"rollouts.maxFirstWeight: a release first gives %d%% of users the new version, more than %d%% "+
+		return fmt.Sprintf(inFile+"rollouts.maxFirstWeight: a release first gives the new version to %d%% of users, more than %d%% "+
 			"(Deployment/shop/web); start with a lower weight"+ask, is, most)
 	}
 	tooShort := func(is string) string {
-		return inFile + "rollouts.minDuration: a release pauses for only " + is + " before all users have the new version, less than 30m0s " +
+		return inFile + "rollouts.minDuration: before all users have the new version, a release pauses for only " + is + ", less than 30m0s " +
 			"(Deployment/shop/web); lengthen the pauses that have a duration (other pauses do not count)" + ask
 	}
 	for name, tt := range map[string]struct {
@@ -177,7 +177,7 @@ func TestRules(t *testing.T) {
 		"though it is allowed": {", resources: {allow: ['*'], deny: [/ConfigMap]}", app(config("name: a")),
 			ofKind + "resources.deny: may not have any ConfigMap (ConfigMap/shop/a); take it out" + ask},
 		"one that is not allowed": {", resources: {allow: [apps/*]}", app(config("name: a")),
-			ofKind + "resources.allow: has no ConfigMap in it (ConfigMap/shop/a); take it out" + ask},
+			ofKind + "resources.allow: does not list ConfigMap (ConfigMap/shop/a); take it out" + ask},
 		"one that is": {", resources: {allow: [ConfigMap], deny: [/Secret]}", app(config("name: a")), ""},
 		"without a namespace": {"", app("apiVersion: rbac.authorization.k8s.io/v1\nkind: ClusterRole\nmetadata: {name: a}\n"),
 			ofKind + "clusterResources: belongs to no namespace, and the project may have no rbac.authorization.k8s.io/ClusterRole " +
@@ -186,12 +186,12 @@ func TestRules(t *testing.T) {
 			app("apiVersion: rbac.authorization.k8s.io/v1\nkind: ClusterRole\nmetadata: {name: a}\n"), ""},
 		"its Namespace": {", clusterResources: [/Namespace]", app("apiVersion: v1\nkind: Namespace\nmetadata: {name: shop-a}\n"), ""},
 		"another's Namespace": {", clusterResources: [/Namespace]", app("apiVersion: v1\nkind: Namespace\nmetadata: {name: till}\n"),
-			ofNamespace + "namespaces: is in none of shop, shop-* (Namespace//till); move it" + ask},
+			ofNamespace + "namespaces: the namespace matches none of shop, shop-* (Namespace//till); move it" + ask},
 		"another namespace": {"", app(config("name: a, namespace: till")),
-			ofNamespace + "namespaces: is in none of shop, shop-* (ConfigMap/till/a); move it" + ask},
+			ofNamespace + "namespaces: the namespace matches none of shop, shop-* (ConfigMap/till/a); move it" + ask},
 		"by kustomize": {"",
 			map[string]string{"apps/shop/kustomization.yaml": "namespace: till\nresources: [app.yaml]\n", "apps/shop/app.yaml": config("name: a")},
-			ofNamespace + "namespaces: is in none of shop, shop-* (ConfigMap/till/a); move it" + ask},
+			ofNamespace + "namespaces: the namespace matches none of shop, shop-* (ConfigMap/till/a); move it" + ask},
 		"a matching namespace": {"", app(config("name: a, namespace: shop-eu")), ""},
 		"no Rollout": {required, app(deployment),
 			inFile + "rollouts.required: has no Rollout (Deployment/shop/web); add a Rollout for it" + ask},
@@ -210,7 +210,7 @@ func TestRules(t *testing.T) {
 		"an experiment's Service": {", resources: {deny: [/Service]}", experiment("service: {}"),
 			inApp + "resources.deny: may not have any Service, and experiment template c of shop/web has one; leave its service out" + ask},
 		"with a name": {", resources: {allow: [apps/Deployment]}", experiment("service: {name: web-c}"),
-			inApp + "resources.allow: has no Service in it, and experiment template c of shop/web has one; leave its service out" + ask},
+			inApp + "resources.allow: does not list Service, and experiment template c of shop/web has one; leave its service out" + ask},
 		"an experiment without": {", resources: {deny: [/Service]}", experiment(""), ""},
 		"an experiment's Deployment": {", quota: {deployments: 1}", experiment(""),
 			"apps/shop: project web, rule quota.deployments: app shop has 2 Deployments, more than 1; split it" + ask},
@@ -416,8 +416,8 @@ func TestRulesByAuthor(t *testing.T) {
 	rules := parsed(t, ", rollouts: {minDuration: 10m, byAuthor: [{authors: ['*[bot]'], minDuration: 30m}, "+
 		"{authors: ['*[bot]', dee@*], requireAnalysis: true}, {authors: [carl@*], mayPromote: false}]}")
 	const fix = "let a person commit the change, or ask for a change of the rule in policy.yaml"
-	tooShort := "apps/shop/app.yaml: project web, rule rollouts.byAuthor[0].minDuration: a release pauses for only 20m0s before all " +
-		"users have the new version, less than 30m0s, and the author is " + bot + " (Deployment/shop/web); lengthen the pauses that " +
+	tooShort := "apps/shop/app.yaml: project web, rule rollouts.byAuthor[0].minDuration: before all users have the new version, a " +
+		"release pauses for only 20m0s, less than 30m0s, and the author is " + bot + " (Deployment/shop/web); lengthen the pauses that " +
 		"have a duration (other pauses do not count), " + fix
 	unmeasured := func(author string) string {
 		return "apps/shop/app.yaml: project web, rule rollouts.byAuthor[1].requireAnalysis: no metric could stop a release before all " +

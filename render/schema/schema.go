@@ -36,9 +36,9 @@ func kinds() []kind {
 		{"fleet", "Fleet", "The stages of all clusters: .gitrollout/fleet.yaml", fileSchema},
 		{"policy", "Policy", "What the apps of a cluster may do: the file for gitrollout run --policy", fileSchema},
 		{"vendor", "Vendor", "Remote sources to vendor: vendor.yaml", fileSchema},
-		{"rollout", own, "How a Deployment is released", rolloutSchema},
+		{"rollout", own, "How a workload is released", rolloutSchema},
 		{"argo-rollout", "argoproj.io/v1alpha1", "A Rollout of Argo Rollouts, as far as gitrollout reads it", rolloutSchema},
-		{"analysistemplate", "AnalysisTemplate", "The measurements while a release moves", templateSchema},
+		{"analysistemplate", "AnalysisTemplate", "The measurements during a release", templateSchema},
 		{"clusteranalysistemplate", "ClusterAnalysisTemplate", "An AnalysisTemplate for all namespaces of an app",
 			templateSchema},
 	}
@@ -49,7 +49,7 @@ func Names() []string {
 	return rollout.Mapped(kinds(), func(k kind) string { return k.name })
 }
 
-// Title returns a short description of a kind, or "" if the kind is unknown.
+// Title returns a short description of a kind, or "".
 func Title(name string) string {
 	k, _ := rollout.Find(kinds(), func(k kind) bool { return k.name == name })
 	return k.title

@@ -194,7 +194,7 @@ func (f *File) note(notes map[string]any) (err error) {
 	}
 	when, err := time.Parse(time.RFC3339, is("lastmodified"))
 	if err != nil {
-		return &Error{"has no sops.lastmodified that is a time", again}
+		return &Error{"has no time in sops.lastmodified", again}
 	}
 	f.mac, f.changed = is("mac"), when.Format(time.RFC3339)
 	if f.mac == "" {

@@ -15,7 +15,7 @@ import (
 	pgparmor "github.com/ProtonMail/go-crypto/openpgp/armor"
 )
 
-// Keys decrypt the data keys of files.
+// Keys decrypt files' data keys.
 type Keys struct {
 	age []age.Identity
 	pgp openpgp.EntityList

@@ -52,7 +52,7 @@ func (f *File) Open(dataKey []byte) ([]byte, error) {
 }
 
 // Seal replaces each encrypted value by a substitute of the same type. A text's substitute is unique, and also valid
-// base64. With twin, substitutes differ in start, end and length, so each use of a value changes the build.
+// base64. With twin, each substitute has another start, end and length, so each use of a value changes the build.
 func (f *File) Seal(twin bool) ([]byte, error) {
 	w := walk{file: f, twin: twin, sum: sha512.New()}
 	if err := w.all(); err != nil {
@@ -64,7 +64,8 @@ func (f *File) Seal(twin bool) ([]byte, error) {
 // IsEncrypted reports whether a text contains an encrypted value.
 func IsEncrypted(text string) bool { return anyValue.MatchString(text) }
 
-// sealWord begins each substitute. Its length is a multiple of 3, so its base64 form is fixed.
+// sealWord begins each substitute. Its length is a multiple of 3, so each substitute's base64 form also has a constant
+// start.
 const sealWord = "gitrollout-sealed:"
 
 var (
@@ -239,7 +240,7 @@ func seal(sealed, kind string, twin bool) any {
 	n := int(sum[0])<<8 + int(sum[1])
 	switch kind {
 	case "int":
-		switch n %= 65535; { // sealed and twin have different lowest bits
+		switch n %= 65535; { // the lowest bits of sealed and twin differ
 		case twin && n < 32768:
 			n += 32767
 		case twin:
@@ -280,7 +281,7 @@ func (f *File) print() ([]byte, error) {
 		if c := f.docs[0].Content; len(c) == 2 && c[0].Value == "data" && c[1].Kind == yaml.ScalarNode {
 			return []byte(c[1].Value), nil
 		}
-		return nil, &Error{"is JSON, but its name does not end in .json", "call it .json"}
+		return nil, &Error{"is JSON, but its name does not end in .json", "end the name in .json"}
 	case formDotenv:
 		for c := f.docs[0].Content; len(c) > 1; c = c[2:] {
 			fmt.Fprintf(&out, "%s=%s\n", c[0].Value, strings.ReplaceAll(c[1].Value, "\n", `\n`))

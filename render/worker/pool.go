@@ -25,7 +25,7 @@ type Options struct {
 	Most    int           // maximum number of workers, also idle ones (0 means 1)
 	Idle    time.Duration // an idle worker ends after Idle; a start costs about a second of CPU time
 	Stall   int           // maximum wall-clock time of a build, as a multiple of limits.renderTime (CPU time); default 4
-	// Trouble, if set, is called after a build panicked (with its stack) or its worker ended (with its output).
+	// Trouble gets a panic and its stack, or the cause of a worker's end and the worker's output. May be nil.
 	Trouble func(app string, cause string, stack []byte)
 	// Unlock returns data keys. Set it before the first build.
 	Unlock Unlock
@@ -106,7 +106,7 @@ func (p *Pool) Build(tree rollout.Tree, app rollout.App) (*rollout.Render, rende
 			p.Trouble(app.Name, err.Error(), nil)
 			return nil, render.Looked{}, err
 		default:
-			held.Msg, held.Fix = "ended its render process: "+w.cause(), "report the crash, and change the app"
+			held.Msg, held.Fix = "crashed the render process: "+w.cause(), "report the crash, and change the app"
 			words = w.last.bytes()
 		}
 		p.Trouble(app.Name, held.Msg, words[:min(len(words), mostTold)])

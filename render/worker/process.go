@@ -38,7 +38,7 @@ func (p *Pool) start(memory rollout.Bytes) (*process, error) {
 		err = w.cmd.Start()
 	}
 	if err != nil {
-		return nil, fmt.Errorf("start a worker to render: %w", err)
+		return nil, fmt.Errorf("start a render worker: %w", err)
 	}
 	w.out = bufio.NewReaderSize(out, 64<<10)
 	return w, nil

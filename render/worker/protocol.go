@@ -30,8 +30,8 @@ type order struct {
 	Locked   string // why there is no key
 }
 
-// answer has the entry at Path and, if this entry's folder is small, the folder's entries. Workers usually request
-// these next.
+// answer has the entry at Path and, if Path's parent folder is small, all entries in this folder. Workers usually
+// request these entries next.
 type answer struct {
 	Path   string
 	Entry  rollout.Entry

@@ -350,7 +350,7 @@ func builds(t *testing.T, p *worker.Pool) {
 
 // TestWhatBreaksAWorker checks that an app that ends its worker is refused with a reason. The next app must be built.
 func TestWhatBreaksAWorker(t *testing.T) {
-	const ended, report = "apps/x: ended its render process: ", "; report the crash, and change the app"
+	const ended, report = "apps/x: crashed the render process: ", "; report the crash, and change the app"
 	const smaller, widen = " to render; make the app smaller, or widen limits.", " in the cluster's config.yaml"
 	for deed, want := range map[string]string{
 		"panics":   "apps/x: rendering it panicked: this is the deed; report the panic, and revert to the previous commit",

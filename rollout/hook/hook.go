@@ -73,10 +73,10 @@ type Hook struct {
 	Object    rollout.Object
 	Order     int
 	Continues bool // the Job's failure does not stop the release
-	Interrupt bool // a newer release with the hook deletes its running Job
+	Interrupt bool // see rollout.HookRun
 	Kept      int  // number of past runs' Jobs to keep
 	onRelease bool
-	onFast    bool // also runs in a release without steps (Release.Fast)
+	onFast    bool // runs in releases without steps (Release.Fast)
 	moments   []moment
 }
 
@@ -123,7 +123,7 @@ func Of(o rollout.Object) (h Hook, is bool, err error) {
 			m, known := d.words[strings.TrimSpace(word)]
 			switch {
 			case !known:
-				return h, true, invalid(d.annotation, text, "%s is not a time of a release", strings.TrimSpace(word)).
+				return h, true, invalid(d.annotation, text, "%s is not a time for hooks", strings.TrimSpace(word)).
 					WithFix("use %s", strings.Join(d.known(), ", "))
 			case m.unsupported != "":
 				return h, true, invalid(d.annotation, text, "a hook cannot run while other objects are applied").
@@ -150,8 +150,9 @@ func stray(o rollout.Object) error {
 		switch {
 		case !strings.HasPrefix(key, Annotation) && (!isJob(o) || !strings.HasPrefix(key, "gitrollout.dev/ho")):
 		case slices.Contains(ours, key):
-			return invalid(key, o.Annotation(key), "nothing says when it runs").
-				WithFix("write %s: before, after or abort, or remove it to apply the object with the other objects", Annotation)
+			return invalid(key, o.Annotation(key), "no annotation says when the hook runs").
+				WithFix("write %s: before, after or abort, or remove this annotation to apply the object with the others",
+					Annotation)
 		default:
 			return invalid(key, o.Annotation(key), "is not known").WithFix("use %s", strings.Join(ours, ", "))
 		}
@@ -183,8 +184,8 @@ func (h *Hook) read(d dialect) error {
 		words     []string
 	}{
 		{annotationFailure, "use abort or continue", []string{"", "abort", "continue"}},
-		{annotationInterrupt, "use delete, or take it out to let a Job end", []string{"", "delete"}},
-		{annotationLog, "use record, or take it out to have no log in Git", []string{"", "record"}},
+		{annotationInterrupt, "use delete, or take the annotation out to let the Job finish", []string{"", "delete"}},
+		{annotationLog, "use record, or take the annotation out to keep logs out of Git", []string{"", "record"}},
 	} {
 		if text := h.Object.Annotation(a.name); !slices.Contains(a.words, text) {
 			return invalid(a.name, text, "is not known").WithFix("%s", a.fix)
@@ -267,7 +268,7 @@ func At(objects []rollout.Object, when rollout.HookWhen, r Release) (all []Hook)
 // defaultDeadline applies without activeDeadlineSeconds.
 const defaultDeadline = 30 * time.Minute
 
-// Deadline returns the time limit of each Job.
+// Deadline returns the Jobs' time limit.
 func (h Hook) Deadline() time.Duration {
 	if seconds, is := h.Object.Map("spec")["activeDeadlineSeconds"].(int64); is {
 		return time.Duration(min(seconds, math.MaxInt32)) * time.Second
@@ -281,7 +282,7 @@ func (h Hook) JobName(release rollout.Hash, attempt int) string {
 	return fmt.Sprintf("%s-%s-%d", base(h.Object), digits[:min(8, len(digits))], attempt)
 }
 
-// Job returns a run's Job. It has no TTL, because the result must stay readable.
+// Job returns a run's Job, without a TTL, because the result must stay readable.
 func (h Hook) Job(app string, run rollout.HookRun) rollout.Object {
 	o := h.Object.Copy()
 	delete(o.Map("metadata"), "generateName")
@@ -312,7 +313,7 @@ func Content(o rollout.Object) rollout.Hash {
 	return h
 }
 
-// Mended reports whether Git changed or deleted the hook whose failure rejected a release. If so, the release is
+// Mended reports whether a commit changed or deleted the hook whose failure rejected a release. If so, the release is
 // retried.
 func Mended(r rollout.Rejection, objects []rollout.Object) bool {
 	return r.Hook != "" && !slices.ContainsFunc(objects, func(o rollout.Object) bool {

@@ -77,7 +77,7 @@ func TestRefused(t *testing.T) {
 		field, words string
 		fix          string
 	}{
-		{object("Job", "a", hook.Annotation, "sync"), hook.Annotation, `"sync": sync is not a time of a release`, "abort, after, before"},
+		{object("Job", "a", hook.Annotation, "sync"), hook.Annotation, `"sync": sync is not a time for hooks`, "abort, after, before"},
 		{object("Job", "a", hook.Annotation, "before,later"), hook.Annotation, "later is not a time", "abort, after, before"},
 		{object("Job", "a", "argocd.argoproj.io/hook", "Sync"), "argocd.argoproj.io/hook", "cannot run while other objects are applied",
 			"PreSync"},
@@ -100,9 +100,9 @@ func TestRefused(t *testing.T) {
 		{object("Job", "a", hook.Annotation, "before", "gitrollout.dev/hook-logs", "record"), "gitrollout.dev/hook-logs",
 			`"record": is not known`,
 			"gitrollout.dev/hook-weight"},
-		{object("Job", "a", hook.Annotation, ""), hook.Annotation, `"": nothing says when it runs`, "before, after or abort"},
-		{object("ConfigMap", "a", hook.Annotation, ""), hook.Annotation, `"": nothing says when it runs`, "before, after or abort"},
-		{object("Job", "a", "gitrollout.dev/hook-on", "rollback"), "gitrollout.dev/hook-on", `"rollback": nothing says when it runs`,
+		{object("Job", "a", hook.Annotation, ""), hook.Annotation, `"": no annotation says when the hook runs`, "before, after or abort"},
+		{object("ConfigMap", "a", hook.Annotation, ""), hook.Annotation, `"": no annotation says when the hook runs`, "before, after or abort"},
+		{object("Job", "a", "gitrollout.dev/hook-on", "rollback"), "gitrollout.dev/hook-on", `"rollback": no annotation says when the hook runs`,
 			"before, after or abort"},
 		{object("Job", "a", "gitrollout.dev/hooks", "before"), "gitrollout.dev/hooks", `"before": is not known`, hook.Annotation + ", "},
 		{object("Job", "a", "gitrollout.dev/hok", "before"), "gitrollout.dev/hok", `"before": is not known`, hook.Annotation + ", "},

@@ -7,8 +7,8 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// Needs returns the objects to apply before a hook's Job: hooks of the same time that are no Jobs, and referenced
-// objects that are not in had.
+// Needs returns the objects to apply before a hook's Job: hooks of this time that are no Jobs, and objects that the Job
+// references, except objects in had.
 func Needs(
 	h Hook, when rollout.HookWhen, r Release, objects []rollout.Object, had map[rollout.Ref]rollout.Object,
 ) (needs []rollout.Object) {

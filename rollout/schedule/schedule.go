@@ -1,4 +1,4 @@
-// Package schedule computes when recurring windows are open, without a clock, in bounded searches.
+// Package schedule computes when recurring windows are open. It uses no clock, and searches are bounded.
 package schedule
 
 import (

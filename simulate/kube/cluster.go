@@ -49,7 +49,7 @@ type Deployment struct {
 	status  struct{ Replicas, updated, available int }
 	Started map[string]int // pods ever created, by version
 	sets    *ordinals      // nil for a Deployment
-	Rests   bool           // no step remains until due or Apply; cleared by other changes
+	Rests   bool           // no step remains before due, Apply or another change
 	due     time.Time      // when a pod next becomes ready or available, or zero
 }
 
@@ -117,7 +117,7 @@ func (k *Cluster) Micro() bool {
 	}
 	order := k.rng.Perm(4)
 	if k.Late && k.rng.IntN(4) > 0 {
-		order = []int{3, 0, 1} // ReplicaSets last, as with a rate limit
+		order = []int{3, 0, 1} // ReplicaSets act last, as if rate-limited
 	}
 	for _, i := range order {
 		var did string

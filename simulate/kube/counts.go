@@ -38,8 +38,8 @@ func (k *Cluster) partitioned(o rollout.Object) *rollout.Partitioned {
 }
 
 // microCounts creates or deletes one pod, like a controller of unordered pods such as CloneSets (Kruise v1.8,
-// pkg/controller/cloneset/sync). It creates old pods up to the partition, else new pods. If more old pods exist, it
-// deletes an unavailable old pod or, if all pods are available, any old pod.
+// pkg/controller/cloneset/sync). It creates old pods up to the partition, then new pods. If old pods exceed the
+// partition, it deletes an unavailable old pod or, if all pods are available, any old pod.
 func (k *Cluster) microCounts(d *Deployment, all []member) string {
 	var old, fresh []member
 	free, down := slices.IndexFunc(all, func(m member) bool { return m.Pod == nil }), 0

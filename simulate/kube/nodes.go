@@ -29,7 +29,7 @@ func nodeOf(d *Deployment, p *Pod) string {
 	return fmt.Sprintf("node-%d", p.ordinal+1)
 }
 
-// NodeLabels returns labels by node name. The nodes are in three zones.
+// NodeLabels returns labels by node name.
 func (k *Cluster) NodeLabels() map[string]map[string]string {
 	all := map[string]map[string]string{}
 	for n := range k.Nodes {
@@ -38,8 +38,8 @@ func (k *Cluster) NodeLabels() map[string]map[string]string {
 	return all
 }
 
-// mayGo returns the members that may be replaced. With a partition, members without an old pod come first, then members
-// on the last nodes by name (filterDaemonPodsNodeToUpdate, Kruise v1.8).
+// mayGo returns the members that the partition lets be replaced. Members without an old pod are chosen first, then
+// members on the last nodes by name (filterDaemonPodsNodeToUpdate, Kruise v1.8).
 func (d *Deployment) mayGo(all []member) []member {
 	all = all[:min(len(all), d.Replicas)]
 	if d.Partition() == 0 {

@@ -9,7 +9,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// ordinals is for StatefulSets, DaemonSets and partitioned kinds. Their Deployment.Sets are ControllerRevisions.
+// ordinals is for StatefulSets, DaemonSets and partitioned kinds.
 type ordinals struct {
 	parallel     bool
 	byNode       bool        // the ordinal is the node's index
@@ -17,7 +17,7 @@ type ordinals struct {
 	base, update *ReplicaSet // status.currentRevision and .updateRevision
 }
 
-// ordinalsOf reads a workload's ordinals. It sets the update strategy in s. For built-in kinds, by is nil.
+// ordinalsOf reads a workload's ordinals. It sets the update strategy in s. The argument by is nil for built-in kinds.
 func ordinalsOf(o rollout.Object, by *rollout.Partitioned, s *settings) *ordinals {
 	out := &ordinals{parallel: o.Map("spec")["podManagementPolicy"] == "Parallel", byNode: o.Kind() == "DaemonSet"}
 	s.onDelete = o.Map("spec", "updateStrategy")["type"] == "OnDelete"
@@ -131,7 +131,7 @@ func (k *Cluster) microOrdered(d *Deployment, all []member) string {
 	return ""
 }
 
-// readOrdinals finds or creates the template's revision, and makes it the newest.
+// readOrdinals finds or creates the template's revision, and makes this revision the newest.
 func (k *Cluster) readOrdinals(d *Deployment) string {
 	newest := 0
 	for _, rs := range d.Sets {

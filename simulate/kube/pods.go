@@ -46,7 +46,7 @@ func (k *Cluster) report(rs *ReplicaSet) bool {
 	return true
 }
 
-// Live returns pods that are not terminating, as the ReplicaSet controller counts.
+// Live returns pods that are not terminating. The ReplicaSet controller counts only these.
 func (rs *ReplicaSet) Live() []*Pod {
 	return slices.DeleteFunc(slices.Clone(rs.Pods), func(p *Pod) bool { return p.Terminating })
 }
@@ -81,7 +81,7 @@ func (k *Cluster) createPod(d *Deployment, rs *ReplicaSet) string {
 }
 
 // deletePod deletes an unready pod or, if all are ready, the pod that became ready last. The real ReplicaSet controller
-// also compares the nodes' numbers of pods. gitrollout does not affect the controller's choice.
+// also compares the nodes' numbers of pods.
 func (k *Cluster) deletePod(live []*Pod) string {
 	pick := k.rng.Perm(len(live))
 	victim := live[pick[0]]

@@ -11,7 +11,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// Clone is a process's mirror, which has only fetched commits.
+// Clone is a process's mirror with the fetched commits.
 type Clone struct {
 	Server *Server
 	Main   string          // at the last fetch

@@ -132,8 +132,8 @@ func has(files []string, file string) bool {
 	return is
 }
 
-// rank sorts the waiting apps: first those that had the change before, last the stuck apps. It breaks ties by tier,
-// then by a digest of content and app name. A file's first rank is the number of apps that took the file.
+// rank sorts the waiting apps: first apps that had the change before, last the stuck apps. It breaks ties by tier, then
+// by a digest of content and app name. A file's ranks start at the number of apps that took the file.
 func (c *Change) rank(w World, waiting map[string]*Member) {
 	first := c.Files()[0]
 	salt := first + " " + w.ID(first) + " "
@@ -201,8 +201,8 @@ func (c *Change) Apps() []string {
 	return rollout.Mapped(c.order, func(m *Member) string { return m.App })
 }
 
-// Entry says whether an app may take the change at a time. Each of the app's shared files must permit the change. Only
-// the first waiting app asks a user.
+// Entry says whether an app may take the change at a time. The app must be in an open cohort of each shared file. Only
+// the first app that may not enter asks a user.
 func (c *Change) Entry(app string, now time.Time) Entry {
 	e := c.entry(app, now)
 	if e.Asks {
@@ -239,7 +239,7 @@ func (c *Change) at(p place, app string, now time.Time) Entry {
 		e.Open = true
 		return e
 	case len(f.proven) >= needed:
-		why, e.Due = "the apps before soak with", f.proven[needed-1]
+		why, e.Due = "earlier apps soak with", f.proven[needed-1]
 	case f.blocker != nil:
 		b := f.blocker
 		why, e.Due = fmt.Sprintf("%q %s with", b.App, b.Doing), b.Entered.Add(c.settings.Timeout)

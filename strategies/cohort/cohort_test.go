@@ -142,7 +142,7 @@ func TestEntry(t *testing.T) {
 				Asks: true, Waits: `cohort 2 of 3: "` + first + `" has not finished within 4h with the same change (base/sidecar.yaml)`}},
 		"soaks": {func(f *fake) { f.enter(first, noon); f.heal(first, noon) }, time.Minute, 0, cohort.Entry{Place: of(2),
 			Due:   noon.Add(10 * time.Minute),
-			Waits: "cohort 2 of 3: the apps before soak with the same change (base/sidecar.yaml)", Hold: "cohort 2 of 3 (base/sidecar.yaml)"}},
+			Waits: "cohort 2 of 3: earlier apps soak with the same change (base/sidecar.yaml)", Hold: "cohort 2 of 3 (base/sidecar.yaml)"}},
 		"rejected": {func(f *fake) {
 			f.set(first, func(m *cohort.Member) { m.Rejected, m.Tried, m.Stuck = []string{base}, []string{base}, true })
 		}, 0, 1,

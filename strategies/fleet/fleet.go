@@ -1,5 +1,5 @@
-// Package fleet decides which commit an app follows in a cluster of a stage. It decides from Git and all clusters'
-// state branches alone, so no progress is stored and no clocks are compared.
+// Package fleet decides which commit an app follows in a cluster of a stage. It reads only Git and all clusters' state
+// branches. It stores no progress and compares no clocks.
 package fleet
 
 import (
@@ -49,8 +49,8 @@ type Choice struct {
 	Waits  string // why the app must wait, for users, or ""
 	Hold   string // text of Waits for the record, without details that change
 	Note   string // for users, or ""
-	// Proposes lists the clusters for which to propose a missing approval, from this cluster on. Earlier clusters of
-	// the stage may have newer approvals. Proposes is nil if another cluster proposes.
+	// Proposes lists this cluster and the stage's later clusters, if this cluster proposes their missing approval.
+	// Earlier clusters may have newer approvals.
 	Proposes []string
 }
 
@@ -82,8 +82,8 @@ func (p Place) Choose(w World, s rollout.State, now time.Time) (best Choice, err
 			c.Waits = fmt.Sprintf("an approval for stage %s: gitrollout promote %s --through %s", stage.Name, p.App,
 				rollout.ThroughEntry)
 			c.Proposes, err = p.rest(w, commit, now)
-			if c.Hold = c.Waits; c.Proposes == nil { // so the record changes when this cluster may propose
-				c.Hold = "an approval for stage " + stage.Name + ", which a cluster before proposes"
+			if c.Hold = c.Waits; c.Proposes == nil { // the record then changes once this cluster may propose
+				c.Hold = "an approval for stage " + stage.Name + ", which an earlier cluster proposes"
 			}
 		}
 		switch {
@@ -114,8 +114,8 @@ func (p Place) stage(offset int) *rollout.Stage {
 	return &p.Fleet.Stages[p.Fleet.StageOf(p.Cluster)+offset]
 }
 
-// HasRun reports whether a cluster has proven or rejected an app's inputs of a commit. Such a commit waits for no stage
-// or approval.
+// HasRun reports whether a cluster has proven, rejected or promoted an app's inputs at a commit. Such a commit waits
+// for no stage or approval.
 func HasRun(w World, cluster string, s rollout.State, commit string) (bool, error) {
 	ran := append(rejectedAt(s), soakedAt(s)...)
 	if s.Stable != nil {

@@ -183,7 +183,7 @@ func TestChoose(t *testing.T) {
 			p.Fleet.Stages[2].Soak, own.Soaked = time.Hour, []rollout.Soaked{{Commit: "c1"}}
 		}, "c3", " | ", ""},
 		"no approval": {func(_ *world, p *fleet.Place, _ *rollout.State) { p.Fleet.Stages[2].Approve = rollout.ApproveMerge }, "c3",
-			"an approval for stage prod: gitrollout promote shop --through entry | an approval for stage prod, which a cluster before proposes", ""},
+			"an approval for stage prod: gitrollout promote shop --through entry | an approval for stage prod, which an earlier cluster proposes", ""},
 		"an approval": {func(w *world, p *fleet.Place, _ *rollout.State) {
 			p.Approved, p.Fleet.Stages[2].Approve = "c3", rollout.ApproveMerge
 		}, "c3", " | ", ""},
@@ -205,7 +205,7 @@ func TestChoose(t *testing.T) {
 		}, "c2", " | ", ""},
 		"an approval of another commit": {func(w *world, p *fleet.Place, _ *rollout.State) {
 			p.Approved, p.Fleet.Stages[2].Approve = "c4", rollout.ApproveMerge
-		}, "c3", "an approval for stage prod: gitrollout promote shop --through entry | an approval for stage prod, which a cluster before proposes", ""},
+		}, "c3", "an approval for stage prod: gitrollout promote shop --through entry | an approval for stage prod, which an earlier cluster proposes", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := &world{line: []string{"c4", "c3", "c2"}, inputs: map[string]fleet.Inputs{}, problems: map[string]string{},

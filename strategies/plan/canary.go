@@ -230,8 +230,8 @@ func inPlace(spec rollout.Spec, c Counts, n int, all bool) Counts {
 	}
 }
 
-// batch returns the counts of setCanaryScale with in-place scaling. Shares are rounded up. Unless the weight is 100,
-// one stable pod stays.
+// batch returns the counts of setCanaryScale with in-place scaling. Shares are rounded up. Unless scale.Weight is 100,
+// at least one stable pod stays.
 func batch(n int, scale rollout.CanaryScale, surge bool) (c Counts, all bool) {
 	if scale.Replicas != nil {
 		c.Canary = min(*scale.Replicas, n)

@@ -209,7 +209,7 @@ func (p *Compiled) RoutedAt(step int) Stage {
 	return s
 }
 
-// CountsAt returns the pods at the end of a step, or of the last stage. Without stages, no pod is new.
+// CountsAt returns the pods at the end of a step. After the last stage, its counts stay. Without stages, no pod is new.
 func (p *Compiled) CountsAt(step, n int) Counts {
 	if len(p.Stages) == 0 {
 		return Counts{Stable: n}
@@ -290,8 +290,8 @@ func (s Stage) RoutesAs(o Stage) bool {
 // Swaps reports whether a release swaps the roles of both Services.
 func (p *Compiled) Swaps() bool { return p.pingPong && len(p.Stages) > 0 }
 
-// LeftServices returns the known Services and the old plan's Services that have no role in this plan. Without a router,
-// a former main Service counts even if this plan uses it as side.
+// LeftServices returns known Services and Services of the old plan, if they have no role in this plan. Without a
+// router, it also returns a former main Service that is this plan's side.
 func (p *Compiled) LeftServices(s rollout.State, known []string, old *Compiled) []string {
 	if old == nil {
 		return known
@@ -308,7 +308,7 @@ func (p *Compiled) LeftServices(s rollout.State, known []string, old *Compiled) 
 	return all
 }
 
-// EndsAs reports whether both plans agree on the switch and the swap of Services.
+// EndsAs reports whether both plans treat the Services alike: switched, swapped or neither.
 func (p *Compiled) EndsAs(other *Compiled) bool {
 	return p.Swaps() == other.Swaps() && p.HasSwitched(len(p.Stages)) == other.HasSwitched(len(other.Stages))
 }

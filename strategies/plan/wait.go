@@ -8,7 +8,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout/schedule"
 )
 
-// Wait is the condition that keeps a workload at a stage. Each kind of condition has a type.
+// Wait is the condition that keeps a workload at a stage.
 type Wait interface{ Traits() traits }
 
 // traits holds a wait's properties and digest lines.
@@ -88,7 +88,7 @@ func (w AnalysisWait) Traits() traits {
 // ExperimentWait waits for the experiment's pods, duration and required analyses, or a promotion.
 type ExperimentWait struct{ *rollout.Experiment }
 
-// Digests need the original field names of experiments. Documents have other names now.
+// Digests need the original field names, which documents no longer have.
 type (
 	experimentMark struct {
 		Templates               []templateMark

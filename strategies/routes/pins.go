@@ -57,8 +57,8 @@ func firstFit(rows []pinRow, at trafficPhase, fresh, stable readiness) int {
 	})
 }
 
-// The users' Service selects one version only if that version has enough ready pods. Otherwise it selects all pods, so
-// that requests reach a ready pod.
+// The users' Service selects a single version only while this version has enough ready pods. Otherwise it selects all
+// pods, so that requests reach a ready pod.
 var canaryRows = []pinRow{
 	{at: []trafficPhase{atSteps}, stable: []readiness{enough}, main: stablePin, side: newestPin},
 	{at: []trafficPhase{atSteps}, main: allPods, side: freshPin},
@@ -93,8 +93,8 @@ var sharedRows = slices.Concat([]pinRow{
 	{at: []trafficPhase{shared}, main: allPods, side: freshPin},
 }, routedRows)
 
-// Pins returns the label that each Service of a workload in a release selects. A zero label means all pods. A version
-// without a ReplicaSet has a zero label.
+// Pins returns the label that each Service selects, for the workloads of a release. A zero label means all pods, as for
+// a version without a ReplicaSet.
 func Pins(s rollout.State, v workloads.View) map[rollout.Ref]rollout.Pin {
 	pins := map[rollout.Ref]rollout.Pin{}
 	if s.Stable == nil {
@@ -138,8 +138,8 @@ type pinning struct {
 // Pinned returns the labels that a workload's two Services select.
 func Pinned(of workloads.Staged, s rollout.State, v workloads.View) (main, side rollout.Pin) {
 	m := pinning{of, s, v}
-	// A manual image change creates a second ReplicaSet of the new version. Services select its pods if the first has
-	// no ready pods.
+	// A manual image change creates a second ReplicaSet of the new version. If the first ReplicaSet has no ready pods,
+	// Services select pods of the second.
 	isOwn := func(r rollout.Revision) bool { return r.Hash == m.Fresh.Hash && r.Ready() > 0 }
 	if i := slices.IndexFunc(m.Live.Revisions, isOwn); i >= 0 && m.Fresh.Hash != "" && m.Fresh.Ready() == 0 {
 		m.Fresh = m.Live.Revisions[i]
@@ -233,7 +233,7 @@ func (m pinning) isUntouched() bool {
 }
 
 // neededStable returns how many stable pods must be ready before a rollback sends them all requests. Without a shared
-// Service or dynamicStableScale, all N must be ready if the new version had all requests, else one.
+// Service or dynamicStableScale, it returns N if the new version had all requests, and otherwise 1.
 func (m pinning) neededStable() int {
 	switch {
 	case m.isUntouched():

@@ -17,8 +17,8 @@ import (
 //	advance   pods ready → known to the proxies → recorded → routed → known → old pods stop
 //	rollback  routed → known to the proxies → new pods stop
 //
-// Progress.Routed records the last routed weight, so that a restart neither changes the routes nor waits for pods
-// again.
+// Progress.Routed records the last routed weight, so that a new gitrollout process neither changes the routes nor waits
+// for pods again.
 
 // Overlay writes the routes into the routers' objects.
 func Overlay(s rollout.State, v workloads.View, objects []rollout.Object) ([]rollout.Object, error) {

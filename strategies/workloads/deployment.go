@@ -79,8 +79,8 @@ func (deployment) room(o rollout.Object, _ rollout.ObservedWorkload) {
 
 func (deployment) Reached(_ Staged, want plan.Counts) plan.Counts { return want }
 
-// surgeValue returns a percentage that Kubernetes rounds up to f.Surge, such as 33 % for 1 of 3 pods, because replicas
-// may change. If no percentage fits, as for 10 of 150 pods, it returns an integer.
+// surgeValue returns a percentage, because replicas may change. Kubernetes rounds it up to f.Surge: 33 % for 1 of 3
+// pods. If no percentage fits, as for 10 of 150 pods, it returns an integer.
 func (f Limits) surgeValue() any {
 	return exactly(f.Surge, 100*f.Surge/f.Replicas, func(a rollout.Amount) int { return a.RoundUp(f.Replicas) })
 }

@@ -12,7 +12,7 @@ import (
 // kind moves the pods of one kind of workload. A new kind needs a file here, a file for its observation, and entries in
 // Kinds and rollout.WorkloadKinds. A kind with a partition needs only a rollout.Partitioned.
 type kind interface {
-	// Limits returns the next limits towards want, or false to apply the stable template without limits.
+	// Limits returns the next limits towards want, or false (see LimitsOf).
 	Limits(m Staged, want plan.Counts, v View) (Limits, bool)
 
 	Hold(o rollout.Object, f Limits)
@@ -22,7 +22,7 @@ type kind interface {
 }
 
 type evictor interface {
-	// evict returns the pods to delete now. The controller must have seen the newest object.
+	// evict returns the pods to delete now. Evictions calls it once the controller has seen the newest object.
 	evict(in Evicting, w rollout.Workload, live rollout.ObservedWorkload) []Eviction
 }
 
@@ -104,7 +104,7 @@ func LimitsOf(m Staged, v View) (Limits, bool) {
 		// unknown.
 		return Limits{}, false
 	case m.leaves && known && m.Live.Hash == m.Stable.Hash:
-		return Limits{asIs: true}, true // new pods already stop, and the new template could start some
+		return Limits{asIs: true}, true // new pods already stop, and the new template could start new pods
 	case want.Stable > 0 && m.Stable.Desired == 0 && m.Fresh.Ready() == 0:
 		// Without stable pods, the limits would start only new pods.
 		return Limits{}, false
@@ -116,7 +116,7 @@ func LimitsOf(m Staged, v View) (Limits, bool) {
 }
 
 // HasStrangers reports whether a workload has pods of neither version. A manual edit may create a second ReplicaSet
-// with the new version's hash. An older ReplicaSet's pods are no strangers if its revision number is higher and the
+// with the new version's hash. The older ReplicaSet's pods are no strangers if its revision number is higher and the
 // newer ReplicaSet has no pods. For ordered kinds, only pods below the partition can be strangers.
 func (m Staged) HasStrangers(want plan.Counts) bool {
 	isBelow := func(p rollout.Pod) bool { return ordinal(p) < m.Live.First+m.N-want.Canary }

@@ -8,14 +8,14 @@ import (
 )
 
 // partitioned moves the pods of a rollout.Partitioned kind. Each pass computes the partition, because an autoscaler may
-// change replicas. The controller of most kinds counts all unready pods before it replaces a pod, so Limits does not.
+// change replicas. Limits does not count unready pods, because most controllers count them before they replace a pod.
 type partitioned struct {
 	inTurn
 	rollout.Partitioned
 }
 
 // Limits returns the stage's number of new pods. With one pod per node, the controller ignores failed pods on other
-// nodes. So once all earlier nodes have new pods, each pass adds only as many nodes as may lack a ready pod.
+// nodes. So Limits adds at most as many nodes as may lack a ready pod, once the nodes added earlier have new pods.
 func (p partitioned) Limits(m Staged, want plan.Counts, v View) (Limits, bool) {
 	if m.IsTakenForAll() {
 		return Limits{}, false

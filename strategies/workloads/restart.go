@@ -9,8 +9,8 @@ import (
 	"gitrollout.dev/gitrollout/strategies/plan"
 )
 
-// Restart returns the pods created before a restart, the pods to delete now, and when the next ready pod completes
-// minReadySeconds (else zero). Deletions of ready pods respect maxUnavailable.
+// Restart returns the pods created before a restart and, of these pods, the pods to delete now. The time is when the
+// next ready pod completes minReadySeconds, or zero. Deletions of ready pods respect maxUnavailable.
 func Restart(s rollout.Spec, live rollout.ObservedWorkload, at, now time.Time) ([]rollout.Pod, []Eviction, time.Time) {
 	if !s.OnNodes() && s.Unavailable(live, live.Replicas) >= live.Replicas {
 		s.MaxUnavailable = rollout.Amount{} // Recreate allows all pods to be unavailable

@@ -27,8 +27,8 @@ func Learnt(t *plan.Routing) time.Duration {
 	return t.Settle + time.Second
 }
 
-// Planned returns the counts for the last routed weight. If a later step has this weight, the smaller number of new
-// pods applies.
+// Planned returns the pod counts of the recorded route's step. If the current step has the same route, the smallest
+// number of new pods since that step applies.
 func (m Staged) Planned() plan.Counts {
 	c := m.CountsAt(m.Routed.Step, m.N)
 	for step := m.Routed.Step + 1; step <= m.Step && !m.NeedsRouting(); step++ {
@@ -38,7 +38,7 @@ func (m Staged) Planned() plan.Counts {
 }
 
 // borne returns how many new pods the routed weight needs. If Git has changed the step's weight after the routing, the
-// result may exceed the step's pods.
+// result may exceed the step's number of new pods.
 func (m Staged) borne() int {
 	n := m.Planned().Canary
 	if m.RoutedWeight(m.RoutedAt(m.Routed.Step)) != m.Routed.Weight {

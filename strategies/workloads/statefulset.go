@@ -14,9 +14,9 @@ import (
 // The controller replaces one pod at a time, highest ordinal first, and waits until the new pod is available.
 type statefulSet struct{ inTurn }
 
-// Limits counts the new pods in each pass, because an autoscaler may change replicas. With podManagementPolicy:
-// Parallel, the controller does not wait for unready pods, so Limits replaces no stable pod while another stable pod is
-// unready.
+// Limits computes the number of new pods in each pass, because an autoscaler may change replicas. With
+// podManagementPolicy: Parallel, the controller does not wait for unready pods, so Limits replaces no ready stable pod
+// while a stable pod is unready.
 func (statefulSet) Limits(m Staged, want plan.Counts, v View) (Limits, bool) {
 	if m.IsTakenForAll() {
 		return Limits{}, false
@@ -83,8 +83,8 @@ func (statefulSet) room(o rollout.Object, live rollout.ObservedWorkload) {
 	}
 }
 
-// Reached returns want if "rebalance" evicts surplus new pods. Pods that would return as new pods are not evicted, and
-// count.
+// Reached returns want if "rebalance" evicts surplus new pods. Surplus pods that are not evicted count, for example
+// pods that would return as new pods.
 func (k statefulSet) Reached(m Staged, want plan.Counts) plan.Counts {
 	if m.Spec.Canary.Rebalance && !m.Fresh.Base {
 		return want
@@ -134,12 +134,12 @@ func (statefulSet) evict(in Evicting, w rollout.Workload, live rollout.ObservedW
 	return evictInOrder(in, w, live)
 }
 
-// evictInOrder returns the pod from stuck, if it may be evicted now. With OrderedReady, the controller replaces no pod
-// while another is not ready (kubernetes#67250).
+// evictInOrder returns stuck's pod if this pod may be evicted now. With OrderedReady, the controller replaces no pod
+// while another pod is unready (kubernetes#67250).
 //
-// In a rollback, and at a step without new pods, this pod has the release's version. It is evicted only after the
-// workload has the stable template, because it would otherwise return in the same version. Other steps evict only pods
-// that return in the new version.
+// In a rollback, and at a step without new pods, this pod has the release's version. An eviction waits until the
+// workload has the stable template, because the pod would otherwise return in the release's version. At other steps,
+// only pods that return in the new version are evicted.
 func evictInOrder(in Evicting, w rollout.Workload, live rollout.ObservedWorkload) []Eviction {
 	s := in.State
 	switch {
@@ -195,7 +195,7 @@ func isOrdered(spec rollout.Spec) bool {
 }
 
 // StandsStill returns why a workload may never get all new pods, or "". Possible reasons: the controller has not seen
-// the object, or it waits for an old pod that only a user may delete.
+// the object, or waits for an old pod that only a user may delete.
 func StandsStill(spec rollout.Spec, live rollout.ObservedWorkload, exists bool) string {
 	w := spec.Workload
 	if exists && !live.Synced {

@@ -40,7 +40,7 @@ func New(s rollout.State, p *plan.Compiled, pr rollout.Progress, o rollout.Obser
 	return m
 }
 
-// All returns a release's workloads with a spec in the list, in the order of the progress.
+// All returns the release's workloads that have a spec in specs, in the order of s.Progress.
 func All(s rollout.State, specs []rollout.Spec, o rollout.Observed, known plan.Cache) []Staged {
 	if s.Release == nil {
 		return nil
@@ -54,12 +54,12 @@ func All(s rollout.State, specs []rollout.Spec, o rollout.Observed, known plan.C
 	return all
 }
 
-// Workloads returns a release's workloads with a spec in the source.
+// Workloads returns the release's workloads that have a spec in v.Source.
 func (v View) Workloads(s rollout.State) []Staged {
 	return All(s, v.Source.Specs, v.Observed, v.Plans)
 }
 
-// Problem returns why new pods are not ready. If new pods have no problem and scaling is in place, it returns why
+// Problem returns why new pods are not ready. If new pods have no problem and Spec.Scaling is InPlace, it returns why
 // stable pods are not ready.
 func (m Staged) Problem() string {
 	if m.Fresh.Problem != "" || m.Stable.Problem == "" || m.Spec.Scaling != rollout.InPlace {
@@ -107,7 +107,7 @@ func labelOf(s rollout.State, w rollout.Workload) string {
 	return w.Name
 }
 
-// View holds the input of Desired besides the state.
+// View holds Desired's input, except the state.
 type View struct {
 	Applied  time.Time // as in strategies.Input
 	Now      time.Time // for minReadySeconds
@@ -152,8 +152,8 @@ func IsHeld(s rollout.State) bool {
 	return false
 }
 
-// commitOf returns the commit of the release or stable version with the hash, or "". Objects are marked with this
-// commit, not the newest, so a push alone changes no object.
+// commitOf returns the commit of the version (release or stable) that has the hash, or "". Objects are marked with this
+// commit. With the newest commit as mark, each push would change objects.
 func commitOf(s rollout.State, w rollout.Workload, hash rollout.Hash) string {
 	switch {
 	case s.Release != nil && s.Release.Templates[w] == hash:

@@ -47,7 +47,7 @@ func Sharing(ctx context.Context, w *Session, names []string) (all []string, err
 	for _, name := range names {
 		one, _ := rollout.Find(l.Apps, func(a status.App) bool { return a.App == name })
 		if one.Shared == nil || one.Shared.State != "waiting" {
-			return nil, cmp.Or(err, fmt.Errorf("%s waits for no shared change", name))
+			return nil, cmp.Or(err, fmt.Errorf("%s does not wait for a shared change", name))
 		}
 		for _, a := range l.Apps {
 			isOf := a.Shared != nil && a.Shared.State == one.Shared.State && a.Shared.Same(one.Shared.Place)
@@ -67,7 +67,7 @@ func (w *Session) Push(ctx context.Context, who rollout.Identity, o propose.Chan
 	case o.Branch != w.Branch:
 		return w.pushProposal(ctx, who, o)
 	}
-	// The edits also fit newer commits, because the edited files name release hashes.
+	// Promotion edits also fit newer commits, because they name release hashes. Image edits are computed again.
 	decided := o // kept for a later attempt at the same head
 	id, err := w.Repo.CommitToBranch(ctx, o.Branch, func(now *git.Snapshot) (rollout.Update, error) {
 		if id := now.Commit().ID; o.Again != nil && id != w.Tip.Tree.Commit().ID {
@@ -118,15 +118,15 @@ func (w *Session) mayBuildOn(ctx context.Context, head *git.Snapshot) error {
 	if err != nil || len(unsigned) == 0 {
 		return err
 	}
-	n, since := len(unsigned), "and neither are the commits back to the last signed one"
+	n, since := len(unsigned), "all since the last signed commit"
 	if !isSigned {
-		since = "and neither is any earlier commit"
+		since = "no earlier signed commit was found"
 	}
 	if n > mostListed {
 		unsigned = append(unsigned[:mostListed], fmt.Sprintf("  and %d more", n-mostListed))
 	}
 	return fmt.Errorf(
-		"the newest commit of %s is not signed by an allowed signer, %s; "+
+		"the newest commits of %s are not signed by an allowed signer: %s; "+
 			"a signed commit on top would also approve %s:\n%s\n%s",
 		w.Branch, since, rollout.Count(n, "commit"), strings.Join(unsigned, "\n"), w.Unsigned)
 }

@@ -52,8 +52,9 @@ func SetImages(w *Session, name string, orders []images.Order, branch string) (p
 	case err != nil:
 		return o, err
 	case also != "" && branch == "":
-		return o, fmt.Errorf("%s: the change of %s also changes %s; set the image in a file of %s alone, or release all of "+
-			"them by a pull request: --propose BRANCH", name, strings.Join(slices.Sorted(maps.Keys(o.Edits)), ", "), also, name)
+		return o, fmt.Errorf("%s: the change of %s also changes %s; set the image in a file that only %s uses, or release "+
+			"all of them by a pull request: --propose BRANCH",
+			name, strings.Join(slices.Sorted(maps.Keys(o.Edits)), ", "), also, name)
 	case also != "":
 		o.Message += "This also changes " + also + "\n"
 	}

@@ -42,7 +42,7 @@ func TestSetImagesNamesOtherApps(t *testing.T) {
 	must(t, err)
 	for name, c := range map[string]struct{ app, order, branch, want string }{
 		"refused": {"shop", "web=v2", "", "shop: the change of base/pods.yaml also changes cart, shop (cluster test); set the image in a " +
-			"file of shop alone, or release all of them by a pull request: --propose BRANCH"},
+			"file that only shop uses, or release all of them by a pull request: --propose BRANCH"},
 		"proposed": {"shop", "web=v2", "next", "Set the image of shop to web:v2\n\nweb:v1 becomes web:v2 in base/pods.yaml\n" +
 			"This also changes cart, shop (cluster test)\n"},
 		"a base of one app": {"lonely", "lone=v2", "", "Set the image of lonely to lone:v2\n\nlone:v1 becomes lone:v2 in lone/pods.yaml\n"},

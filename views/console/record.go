@@ -25,8 +25,8 @@ func (w *Session) Record(
 }
 
 // Repaired returns an app's record with a new checksum, and with a serial above the cluster's. It reads the record in
-// the commit "from" or, if from is "", on the state branch. If the state branch's record needs no repair, it returns
-// nil, unless sign is set.
+// the commit "from" or, if from is "", on the state branch. Without from and sign, it returns nil for a record that
+// needs no repair.
 func (w *Session) Repaired(ctx context.Context, app, from string, sign bool) (*rollout.State, []byte, error) {
 	path := rollout.StatePath(app)
 	tree := w.State

@@ -41,7 +41,7 @@ type Records struct {
 	why    string
 }
 
-// Watch sets the cluster's client. If within is not nil, only these namespaces are read.
+// Watch sets the cluster's client. If within is not nil, only the namespaces in within are read.
 func (r *Records) Watch(client *cluster.Client, within []string, why string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -96,7 +96,7 @@ func (r *Records) Diff(ctx context.Context, name string) (dashboard.Diff, error)
 	}
 	release := state.Release
 	if head := w.Head(app); release == nil && state.Phase == rollout.Degraded && head.Render != nil {
-		// The rejected commit may precede commits that changed only other apps.
+		// Later commits may have changed only other apps, so the diff shows the rejected commit.
 		if r, is := state.IsRejected(head.Render.Release()); is {
 			release = &rollout.Release{Commit: r.Commit}
 		}

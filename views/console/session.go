@@ -219,7 +219,7 @@ func (w *Session) Input(ctx context.Context, app rollout.App, now time.Time) (in
 		}
 	}
 	a := source.Prepare(w.Tip, app, s, head, promotion, source.Trust{})
-	// While the head is held or rejected, the app stays at recorded commits, so their renders are needed.
+	// While the head is held or rejected, the app stays at recorded commits, whose renders are needed.
 	needed := w.Detail || s.Release != nil || s.Held != nil || s.Phase == rollout.Degraded || a.Head.Render == nil ||
 		a.Barred != nil
 	var failed error

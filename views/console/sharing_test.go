@@ -42,7 +42,7 @@ func TestSharing(t *testing.T) {
 		compare.CheckNamed(t, "with "+name, want, all)
 	}
 	_, err = Sharing(t.Context(), w, []string{"cart", "till"})
-	compare.CheckError(t, "an app that does not wait", err, "till waits for no shared change")
+	compare.CheckError(t, "an app that does not wait", err, "till does not wait for a shared change")
 	l, err := w.Listing(t.Context(), nil, time.Now())
 	must(t, err)
 	if len(l.Changes) != 2 || l.Changes[0].File != "base/config.yaml" || l.Changes[0].Apps != 2 || l.Changes[0].Cohort != 2 {

@@ -75,8 +75,8 @@ func (b undoing) to(ctx context.Context, u Undo) (to propose.Version, err error)
 		return to, err
 	}
 	if r, rejected := b.state.IsRejected(to.Hash); rejected {
-		return to, fmt.Errorf("%s was rejected too: %s; to retry that version: %s",
-			to, r.Reason, b.Command("gitrollout retry "+b.app.Name+", once Git has that version"))
+		return to, fmt.Errorf("%s was rejected too: %s; once Git has that version, retry it: %s",
+			to, r.Reason, b.Command("gitrollout retry "+b.app.Name))
 	}
 	return to, nil
 }
@@ -89,7 +89,7 @@ func (b undoing) order(ctx context.Context, to propose.Version, reason string) (
 	}
 	from := b.Head(b.app)
 	if from.Render == nil {
-		// The head cannot be rendered, so the app's files are unknown. Restore all files of the older render.
+		// The head cannot be rendered, so all files of the older render are restored.
 		from.Render = &rollout.Render{App: b.app}
 	}
 	before, err := b.reader.Render(old, b.app)

@@ -16,7 +16,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// Access is the file with users' rights. Each check reads it, so changes take effect at once.
+// Access is the file with users' rights. Each check reads the file, so changes take effect at once.
 type Access struct{ File string }
 
 // rules is the content of the file of rights (docs/dashboard.md).

@@ -17,7 +17,7 @@ import (
 	"gitrollout.dev/gitrollout/views/status"
 )
 
-// Board holds the apps' status. It numbers changes, so that browsers can request newer changes.
+// Board holds the apps' status. It numbers changes, so that browsers can request the changes after a number.
 type Board struct {
 	Cluster string
 	Staged  atomic.Bool // there is a fleet.yaml

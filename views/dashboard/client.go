@@ -80,7 +80,7 @@ func (v *Client) get(ctx context.Context, into any, path ...string) error {
 		if failed := new(url.Error); errors.As(err, &failed) {
 			err = failed.Err
 		}
-		return fmt.Errorf("the reconciler's page at %s: %w; without --server and GITROLLOUT_SERVER, Git is read instead",
+		return fmt.Errorf("the reconciler's page at %s: %w; to read Git instead, omit --server and GITROLLOUT_SERVER",
 			v.base.Redacted(), err)
 	}
 	defer answer.Body.Close()

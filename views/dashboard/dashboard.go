@@ -130,7 +130,7 @@ func New(o Options) (*Server, error) {
 
 func (s *Server) acts() bool { return s.Actor != nil && s.Access != nil }
 
-// policy is the Content-Security-Policy, which permits only files from this server.
+// policy is the Content-Security-Policy.
 const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; " +
 	"form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
 
@@ -174,7 +174,7 @@ type view struct {
 	Missing, Staged bool
 	Near            []string
 	Script          string         // "" for none
-	Home, List      string         // of the first page, and of the list of apps
+	Home, List      string         // paths of the first page and the list of apps
 	Export          map[string]any // nil on a live server
 }
 

@@ -45,7 +45,7 @@ func (o *OIDC) setup(ctx context.Context) (*oauth2.Config, *oidc.Provider, error
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if o.provider == nil {
-		// The provider also uses this context later, to fetch keys.
+		// The provider later fetches keys with this context, so the request's end must not cancel it.
 		p, err := oidc.NewProvider(context.WithoutCancel(ctx), o.Issuer)
 		if err != nil {
 			return nil, nil, fmt.Errorf("the identity provider: %w", err)

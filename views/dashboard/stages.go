@@ -13,7 +13,7 @@ import (
 	"gitrollout.dev/gitrollout/views/status"
 )
 
-// maxRecords limits an answer to 180 KB, compressed (500 apps in 4 clusters).
+// maxRecords limits a compressed answer to 180 KB. It allows 500 apps in 4 clusters.
 const maxRecords = 2000
 
 // showFleet responds with the most urgent apps of all clusters. If the page has the newest answer, the response has no
@@ -44,8 +44,8 @@ func (s *Server) showFleet(w http.ResponseWriter, r *http.Request) {
 	_ = json.NewEncoder(body).Encode(urgent(f, r.FormValue("q"), maxRecords))
 }
 
-// urgent returns the apps that have all words of q, but at most "most" records in total. Apps that need a user come
-// first, then apps that move or wait.
+// urgent returns the apps whose texts contain all words of q, but in total at most "most" records. Apps that need a
+// user come first, then apps that move or wait.
 func urgent(f status.Fleet, q string, most int) status.Fleet {
 	ranks, sizes, records := map[string]int{}, map[string]int{}, 0
 	f.Apps = slices.DeleteFunc(slices.Clone(f.Apps), func(a status.FleetApp) bool {

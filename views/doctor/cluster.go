@@ -33,7 +33,7 @@ const oldestKubernetes = 30
 // App is an app in Git or on the state branch.
 type App struct {
 	Name     string
-	Known    bool            // the app is deployed or adopted, with a recorded commit
+	Known    bool            // the app has a recorded commit (is deployed or adopted)
 	Render   *rollout.Render // nil if the render fails
 	Has      []rollout.Ref
 	Restarts bool // the promotion file requests a restart
@@ -191,7 +191,7 @@ func (x *rightsExam) needs(apps []App, mapper meta.RESTMapper) {
 	}
 	for _, kind := range slices.Sorted(maps.Keys(missing)) {
 		x.e.Add("cluster.kinds", Problem, "install the CRD, or remove the object; otherwise the app is held",
-			"the cluster has no kind %s, but Git has an object of it", kind)
+			"the cluster has no kind %s, but Git has such an object", kind)
 	}
 	if len(missing) == 0 {
 		x.e.Add("cluster.kinds", Healthy, "", "the cluster knows every kind that the apps have")
@@ -294,7 +294,7 @@ func (x *rightsExam) ask(ctx context.Context) {
 			denied[i] = !answer.Status.Allowed
 		}
 	})
-	missing := map[right][]string{} // verbs, by right without a verb
+	missing := map[right][]string{} // denied verbs; keys have no verb
 	for i, r := range all {
 		if errs[i] != nil {
 			x.e.Add("cluster.rights", Unknown, "", "the API server does not report the rights of %s: %v", x.who, errs[i])

@@ -23,7 +23,7 @@ func GitFix(err error) string {
 	case errors.Is(err, git.ErrAuth):
 		return "give credentials that may read the repository: gitrollout help environment"
 	case errors.Is(err, git.ErrNotFound):
-		return "check --repo and --branch; some servers say this of repositories that the credentials may not see"
+		return "check --repo and --branch; some servers report this for repositories that the credentials may not read"
 	case errors.Is(err, git.ErrUnreachable):
 		return "check the address, the network, and the proxy (HTTPS_PROXY, NO_PROXY, --git-proxy)"
 	}
@@ -189,9 +189,10 @@ func (g Git) examineOwners(ctx context.Context, e *Examination) {
 			"otherwise only --promoters and --verify-commits of gitrollout run restrict promotions, and doctor cannot check these flags",
 			"%s has no CODEOWNERS: the forge lets all users with merge rights promote, and change the rights of apps", branch)
 	case err != nil:
-		e.Add(check, Unknown, "", "whether %s waits for the owners in %s was not checked: %v", branch, file, err)
+		e.Add(check, Unknown, "", "whether changes of %s need reviews by the owners in %s was not checked: %v",
+			branch, file, err)
 	case asks:
-		e.Add(check, Healthy, "", "%s waits for reviews of the owners in %s", branch, file)
+		e.Add(check, Healthy, "", "changes of %s need reviews by the owners in %s", branch, file)
 	default:
 		e.Add(check, Warning, "protect "+branch+": require review from code owners "+
 			"(GitLab: code owner approval; Gitea: block merge on official review requests)",

@@ -75,7 +75,7 @@ func TestRoles(t *testing.T) {
 		"- apiGroups: [\"batch\"]\n  resources: [jobs]\n  verbs: [create, delete, get]\n" +
 		bound("Role", "gitrollout-shop-deployer", ", namespace: shop", "deployer", "shop")
 	compare.Check(t, want, b.String())
-	if x.e.Problems != 1 || x.e.Findings[0].Message != "the cluster has no kind example.com/v1 Widget, but Git has an object of it" {
+	if x.e.Problems != 1 || x.e.Findings[0].Message != "the cluster has no kind example.com/v1 Widget, but Git has such an object" {
 		t.Errorf("findings %+v", x.e.Findings)
 	}
 }

@@ -44,7 +44,7 @@ type AppReport struct {
 	Detection []strategies.Detection `json:"detection,omitempty"` // differences that comparisons detect
 }
 
-// Add adds a cluster's report. It computes which differences the cluster's comparisons detect.
+// Add adds a cluster's report, and fills the apps' Detection.
 func (r *Report) Add(c ClusterReport) {
 	if r.known == nil {
 		r.known = strategies.Known{}
@@ -61,8 +61,8 @@ func (r *Report) Add(c ClusterReport) {
 	}
 }
 
-// Check checks a cluster's part of a tree. own is gitrollout's namespace. rules is the policy, or nil. traffic is like
-// plan.Sides.Traffic. An error means that the tree cannot be read.
+// Check checks one cluster's files in a tree. own is gitrollout's namespace. rules is the policy, or nil. traffic is
+// like plan.Sides.Traffic. An error means that the tree cannot be read.
 func Check(
 	tree rollout.Tree, cluster, own string, rules *rollout.Policy, renderer *render.Renderer,
 	traffic func(rollout.Spec) rollout.AnalysisRun,
@@ -139,7 +139,7 @@ func (r *ClusterReport) checkStrictly(tree rollout.Tree, known map[string]*rollo
 
 // unmatched warns about each path without wildcards that matches no folder.
 func unmatched(config *rollout.Config, folders []string) (warnings []string) {
-	const folder = "folder with a kustomization; a chart needs helm: {} in its entry, a folder of manifests directory: {}"
+	const folder = "folder with a kustomization; write helm: {} in a chart's entry, or directory: {} for plain manifests"
 	if len(folders) == 0 {
 		return []string{config.File + ": apps: no path matches a " + folder}
 	}
@@ -169,8 +169,8 @@ func checkApp(renderer *render.Renderer, tree rollout.Tree, app rollout.App) (Ap
 	return a, built, nil
 }
 
-// claim makes an app the owner of its objects. If another app already has an object, claim returns an error, unless the
-// object holds data and is equal in both apps.
+// claim makes an app the owner of its objects. If another app already has an object, claim returns an error. Only equal
+// objects with users' data may be in two apps.
 func claim(owners map[rollout.Ref]*rollout.Render, built *rollout.Render) error {
 	for _, o := range built.Objects {
 		ref := o.Ref()

@@ -37,7 +37,7 @@ func TestCheck(t *testing.T) {
 	}
 	const ok = "shop: 1 objects, 1 staged"
 	const promotions, file = ".gitrollout/prod/promote/", ".gitrollout/prod/config.yaml"
-	const noFolder = "a chart needs helm: {} in its entry, a folder of manifests directory: {}"
+	const noFolder = "write helm: {} in a chart's entry, or directory: {} for plain manifests"
 	const notRead = ": is not read: promotion files are called <app>.yaml\n" + ok
 	const unbuilt = "shop: 0 objects, 0 staged, error apps/shop/kustomization.yaml: resources[0]: gone.yaml does not exist in this commit"
 	disk := "apiVersion: v1\nkind: PersistentVolumeClaim\nmetadata: {name: disk}\n" +
@@ -71,7 +71,7 @@ func TestCheck(t *testing.T) {
 		"an app that cannot be rendered": {shopOf("gone.yaml"), unbuilt},
 		"a folder that is no name": {tree("apps/No_Name/kustomization.yaml", kustomization("")),
 			"error " + file + ": apps[0].path: apps/No_Name would be the app \"No_Name\", which is not a name; " +
-				"rename the folder (lower-case letters, digits and -, at most 63), or list it by itself with a name\n" + ok},
+				"rename the folder (lower-case letters, digits and -, at most 63), or give it its own entry with a name\n" + ok},
 		"an object in a foreign namespace": {
 			shopOf("shop.yaml, far.yaml", "apps/shop/far.yaml", strings.Replace(data, "name: data", "name: data, namespace: far", 1)),
 			"shop: 2 objects, 1 staged, error apps/shop/far.yaml: metadata.namespace"},

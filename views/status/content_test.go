@@ -157,15 +157,15 @@ func TestOfContent(t *testing.T) {
 		}, head + check + "; commit c3 by Ann <ann@example.com> waits until then\n" + strings.TrimSpace(look)},
 		"a newer release that waits for the Job of one that is left": {left,
 			"phase: Healthy\nrunning hooks: HookRuns release c1-3 of c3 by Ann <ann@example.com> waits for its hooks\n" +
-				"in a line: release c1-3 of c3 by Ann <ann@example.com> waits for hook shop/check (after c1-2): Job check-2-1 to end, " +
-				"whose result no longer matters: delete the Job to continue\nshop/web: plain \n" +
-				check + ", whose result no longer matters: delete the Job to continue\n" + look +
+				"in a line: release c1-3 of c3 by Ann <ann@example.com> waits for hook shop/check (after c1-2): Job check-2-1 to end; " +
+				"its result no longer matters: delete the Job to continue\nshop/web: plain \n" +
+				check + "; its result no longer matters: delete the Job to continue\n" + look +
 				"to go on without that Job: kubectl -n shop delete job check-2-1\nto reject it: gitrollout abort shop"},
 		"a newer commit that waits for it after a rollback": {func(in *strategies.Input) {
 			left(in)
 			in.State.Phase, in.State.Release, in.State.Held = rollout.Aborting, version("c1-2", 1), nil
 			in.State.Rollback = &rollout.Rollback{Routed: minute(4), Drain: minute(4), To: "c1"}
-		}, "phase: Aborting\nshop/web: plain \n" + check + ", whose result no longer matters: delete the Job to continue\n" + look +
+		}, "phase: Aborting\nshop/web: plain \n" + check + "; its result no longer matters: delete the Job to continue\n" + look +
 			"to go on without that Job: kubectl -n shop delete job check-2-1"},
 		"a hold while a Job before the release runs": {func(in *strategies.Input) {
 			left(in)

@@ -29,7 +29,7 @@ type Progress struct {
 
 // Evidence tells how strongly the requests speak against the new version. Without a sequential test, only Note is set.
 type Evidence struct {
-	Value    float64 `json:"value,omitzero"`   // 1 before the first look
+	Value    float64 `json:"value,omitzero"`   // 1 before the first comparison
 	Release  float64 `json:"release,omitzero"` // mean of the metrics that share Limit
 	Limit    float64 `json:"limit,omitzero"`   // if Release reaches Limit, the release fails
 	Share    float64 `json:"share,omitzero"`   // log(Release) / log(Limit), within 0..1
@@ -59,7 +59,7 @@ func (d Difference) String() (text string) {
 	return strings.ReplaceAll(text, "-", "−")
 }
 
-// Analyses returns runs with evidence. metrics has the known definitions.
+// Analyses returns runs with evidence. metrics holds their definitions.
 func Analyses(runs []rollout.AnalysisRun, metrics []rollout.Metric) (all []Analysis) {
 	for _, r := range runs {
 		a := Analysis{AnalysisRun: r}

@@ -24,8 +24,8 @@ type FleetApp struct {
 	Stages map[string][]App `json:"stages"`
 }
 
-// ClusterRecords has a cluster's states by app. If an app has no record, its state is zero. If a record is unreadable,
-// its state is nil. Problem has the first error.
+// ClusterRecords has a cluster's states by app. If an app has no record, its state is zero. If its record is
+// unreadable, its state is nil. Problem has the first error.
 type ClusterRecords struct {
 	States  map[string]*rollout.State
 	Problem string

@@ -59,12 +59,12 @@ type Past struct {
 	progress    []rollout.Progress // from the newest record
 }
 
-// Transition is a record of a release or, if Object is set, a Kubernetes Event during the release.
+// Transition is a state commit during a release or, if Object is set, a Kubernetes Event.
 type Transition struct {
 	At     time.Time     `json:"at"`
-	Phase  rollout.Phase `json:"phase,omitempty"` // of the app, in a record
+	Phase  rollout.Phase `json:"phase,omitempty"` // of the app; "" for a Kubernetes Event
 	Text   string        `json:"text"`
-	Commit string        `json:"commit,omitempty"` // state commit, in a record
+	Commit string        `json:"commit,omitempty"` // "" for a Kubernetes Event
 	Object string        `json:"object,omitempty"` // kind, namespace and name
 	Type   string        `json:"type,omitempty"`   // Normal or Warning
 	Reason string        `json:"reason,omitempty"`
@@ -102,7 +102,7 @@ func (h *chronicle) take(e Event, first, whole bool) {
 		open.end(e)
 	}
 	if n := len(h.past); n > 0 && s.Release != nil && was.Watch != nil && h.past[n-1].is(s.Release) {
-		h.past[n-1].Outcome, h.past[n-1].Ended = InFlight, nil // a rollback after the promotion has begun
+		h.past[n-1].Outcome, h.past[n-1].Ended = InFlight, nil // a rollback began after the promotion
 	}
 	switch {
 	case s.Release != nil && h.open() == nil:
@@ -128,7 +128,7 @@ func (h *chronicle) take(e Event, first, whole bool) {
 	}
 	if r, is := refusedAtRest(was, s); is && !flying && len(h.past) == before {
 		p := Past{Hash: r.Hash, Commit: r.Commit, Started: r.At, Outcome: Refused, Reason: r.Reason}
-		for _, run := range was.Hooks { // Since is the end of an ended Job
+		for _, run := range was.Hooks { // an ended Job has its end in Since
 			if run.Release == r.Hash && run.Since.Before(p.Started) {
 				p.Started = run.Since
 			}
@@ -262,8 +262,8 @@ func Standing(s rollout.State) string {
 	return text
 }
 
-// wait tracks a release whose hooks run before it begins. When the hooks end, wait returns the release. If the release
-// neither begins nor is rejected, wait adds it to h.past.
+// wait tracks a release whose hooks run before it begins. When the release stops waiting, wait returns it. If it
+// neither begins nor is rejected, wait also adds it to h.past.
 func (h *chronicle) wait(e Event) (ended *Past) {
 	run, waits := h.waitsFor(e.State)
 	if p := h.waiting; p != nil && !(waits && run.Release == p.Hash) {

@@ -62,7 +62,7 @@ func (a App) ImagesText() string {
 	return a.ImagesBeside(cmp.Or(a.Newest(), &Release{}).Images)
 }
 
-// ImagesBeside returns images in short form. If stable's tag differs, the text shows both tags.
+// ImagesBeside returns images in short form, and stable's tags that differ.
 func (a App) ImagesBeside(images []string) string {
 	return imagesText(images, cmp.Or(a.Stable, &Release{}).Images)
 }

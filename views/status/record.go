@@ -21,7 +21,7 @@ func NewRecord(app string) *Record {
 	return &Record{path: rollout.StatePath(app), releases: map[string]bool{}}
 }
 
-// Visit reads the next older commit. It returns the number of releases so far, of which the oldest may be incomplete.
+// Visit reads the next older commit. It returns the number of releases so far. The oldest release may be incomplete.
 func (r *Record) Visit(s propose.Snapshot) (releases int, err error) {
 	entry, _, err := s.Lookup(r.path)
 	if err != nil {

@@ -16,7 +16,7 @@ type Shared struct {
 	State string `json:"state"`
 }
 
-// SharedChange counts the apps of a change by state. Its cohort is the first cohort that waits or, if none waits, any
+// SharedChange counts the apps of a change by state. Place has the first waiting cohort or, if no cohort waits, any
 // cohort.
 type SharedChange struct {
 	rollout.Place

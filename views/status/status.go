@@ -1,5 +1,5 @@
 // Package status describes an app's state for commands and dashboard, without side effects. Its types define the JSON
-// output. A gitrollout release may add fields, but never changes or removes any.
+// output. New versions of gitrollout may add fields, but never change or remove fields.
 package status
 
 import (
@@ -81,7 +81,7 @@ type Rejected struct {
 	Images  []string     `json:"images,omitempty"`
 	Hash    rollout.Hash `json:"hash"`
 	Commit  string       `json:"commit"`
-	Author  string       `json:"author,omitempty"` // absent, like Subject, if the newest commit is not Commit
+	Author  string       `json:"author,omitempty"` // Author and Subject are absent if Commit is not the newest commit
 	Subject string       `json:"subject,omitempty"`
 	Reason  string       `json:"reason"`
 	At      time.Time    `json:"at"`
@@ -91,7 +91,7 @@ type Rejected struct {
 type Metric struct {
 	Metric   string `json:"metric"`
 	Provider string `json:"provider"`
-	Query    string `json:"query,omitempty"` // "" for providers without
+	Query    string `json:"query,omitempty"` // "" if the provider has no query
 	Limits   string `json:"limits"`          // conditions and tolerated failures
 }
 
@@ -267,7 +267,7 @@ func (a App) NeedsPerson() bool {
 	return a.Phase == rollout.Degraded || (a.Phase == rollout.Paused && a.Due == nil)
 }
 
-// WhyHeld returns why the app is held. While the app waits for hooks or a decision, it returns the current condition.
+// WhyHeld returns why the app is held. If the app waits for hooks or a decision, WhyHeld names the current condition.
 func (a App) WhyHeld() string {
 	what, until, waits := strings.Cut(a.Held.Message, " waits ")
 	isLive := a.Held.Is(rollout.HeldHook) || strings.HasPrefix(until, "for the end of decision: ")
@@ -277,7 +277,7 @@ func (a App) WhyHeld() string {
 	return a.Held.Message
 }
 
-// HeldText returns a held app's label.
+// HeldText describes a held app in one or two words.
 func (a App) HeldText() string {
 	switch {
 	case a.Held != nil && a.Held.Reason == rollout.HeldHook:

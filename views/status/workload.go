@@ -151,7 +151,7 @@ func (w Workload) MarshalJSON() ([]byte, error) {
 	type all Workload
 	return json.Marshal(struct {
 		all
-		Replicas   *int `json:"replicas,omitempty"` // unknown without the cluster, if an autoscaler sets it
+		Replicas   *int `json:"replicas,omitempty"` // unknown if only the cluster has the number
 		Ready      *int `json:"ready,omitempty"`
 		Weight     *int `json:"weight,omitempty"`
 		RealWeight *int `json:"realWeight,omitempty"`
@@ -169,7 +169,7 @@ func (w Workload) Current() *Step {
 	return nil
 }
 
-// Desired returns the desired pods of all revisions. For blue-green, this is twice the replicas.
+// Desired returns the desired pods of all revisions. In a blue-green release, these may be twice the replicas.
 func (w Workload) Desired() int {
 	total := 0
 	for _, r := range w.Revisions {

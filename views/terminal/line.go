@@ -55,8 +55,8 @@ type News struct {
 	note  string
 }
 
-// Of returns the lines of changed apps. The first call returns the whole listing. If k.Wide is set, so does each call
-// after a change.
+// Of returns the lines of changed apps. The first call returns the whole listing. If k.Wide is set, Of returns the
+// whole listing after each change.
 func (n *News) Of(l status.Listing, k Look, whole func(Look) string) string {
 	if n.lines == nil {
 		n.lines = map[string]string{}
@@ -85,7 +85,7 @@ func (n *News) changes(l status.Listing) (changes []string) {
 	for _, app := range slices.Sorted(maps.Keys(n.lines)) {
 		if !slices.ContainsFunc(l.Apps, func(a status.App) bool { return a.App == app }) {
 			delete(n.lines, app)
-			changes = append(changes, app+" is no longer among them")
+			changes = append(changes, app+" is no longer listed")
 		}
 	}
 	if l.Note != n.note {

@@ -46,7 +46,7 @@ func TestNews(t *testing.T) {
 			status.Listing{Apps: []status.App{app("cart", rollout.Healthy, 1), app("shop", rollout.Degraded, 2)}}, false,
 			stamp + "cart Healthy, 1/2 ready\n" + stamp + "shop Degraded, 2/2 ready\n",
 		},
-		{status.Listing{Apps: []status.App{app("shop", rollout.Degraded, 2)}}, false, stamp + "cart is no longer among them\n"},
+		{status.Listing{Apps: []status.App{app("shop", rollout.Degraded, 2)}}, false, stamp + "cart is no longer listed\n"},
 		{status.Listing{Apps: []status.App{app("shop", rollout.Degraded, 2)}}, true, ""},
 		{status.Listing{Apps: []status.App{analysed}}, false, stamp + "shop Paused h1-v2, 2/2 ready, analysis errors Running\n"},
 		{status.Listing{Apps: []status.App{over}}, true, "2026-11-22T12:00:00Z\neverything\n"},

@@ -10,7 +10,7 @@ import (
 	"gitrollout.dev/gitrollout/views/status"
 )
 
-// List draws a line for each app. If k.Rows is set, it also draws counts, and in total at most k.Rows lines.
+// List draws a line for each app. If k.Rows is set, it also draws counts, and omits apps beyond k.Rows lines.
 func List(l status.Listing, k Look) string {
 	if k.Wide {
 		k.Width = 0
@@ -20,7 +20,7 @@ func List(l status.Listing, k Look) string {
 		head += k.line(span{"shared change of " + c.String(), yellow})
 	}
 	if len(l.Apps) == 0 {
-		rest = k.line(span{"no app of cluster " + l.Cluster + " is listed, or matches", plain})
+		rest = k.line(span{"cluster " + l.Cluster + " has no apps, or no app matches", plain})
 	}
 	if l.Note != "" {
 		note = "\n" + k.field("Note", l.Note, dim, yellow)

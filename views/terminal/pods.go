@@ -80,7 +80,7 @@ func drawPod(p status.Pod, branch string, names, states int, k Look) string {
 		span{Pad(podText(p), states), color}, span{padLeft(age(k.Now.Sub(p.Created)), 6), dim}, span{restarts, yellow})
 }
 
-// truncateMiddle keeps the end of a pod's name, because a workload's pods differ there.
+// truncateMiddle keeps the end of a pod's name, which differs between a workload's pods.
 func truncateMiddle(s string, n int) string {
 	if width(s) <= n || n < 8 {
 		return Truncate(s, n)

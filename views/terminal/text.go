@@ -61,8 +61,8 @@ func (l Look) line(spans ...span) string {
 	return strings.TrimRight(b.String(), " ") + "\n"
 }
 
-// apart draws spans on the left and one span at the right edge. If needed, it cuts the longest left span to leave two
-// spaces.
+// apart draws spans on the left and one span at the right edge. If needed, it cuts the longest left span, so that two
+// columns stay empty before the right span.
 func (l Look) apart(right span, spans ...span) string {
 	used, longest := width(right.text), 0
 	for i, s := range spans {

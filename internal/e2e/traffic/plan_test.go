@@ -61,7 +61,7 @@ func planMeasuresTraffic(t *testing.T) {
 	w.prometheus.stop()
 	for _, command := range commands {
 		if got, note := planned(command, own); len(got) != 3 || got[0].Rate != 1 || got[0].Stable != 0.01 ||
-			!strings.Contains(note, "metric errors: the traffic of shop is assumed: ") {
+			!strings.Contains(note, "metric errors: the plan assumes the traffic of shop") {
 			t.Errorf("without Prometheus, %s shows %+v and notes %q", command, got, note)
 		}
 	}

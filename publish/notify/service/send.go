@@ -149,7 +149,6 @@ func (s *session) postBytes(
 	}
 	failed := &Failure{msg: err.Error()}
 	if refused := new(call.Error); errors.As(err, &refused) && refused.Status != 0 {
-		// After a status below 500 that is not in passes, such as a redirect, a retry cannot succeed.
 		failed.Final, failed.After = refused.Status < 500 && !slices.Contains(passes, refused.Status), refused.After
 	}
 	return nil, failed

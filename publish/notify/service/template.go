@@ -73,14 +73,14 @@ type card struct {
 
 type fact struct{ Name, Value text }
 
-// text is a template's text. It is printed in quotes, so that its content cannot add YAML fields.
+// text is a value of a card. Templates print text in quotes, so that its content cannot add YAML fields.
 type text string
 
 func (t text) String() string { return strconv.QuoteToASCII(strings.ToValidUTF8(string(t), "\ufffd")) }
 
 func (t text) Cut(most int) text { return text(rollout.Cut(string(t), most)) }
 
-// Plain makes other authors' Markdown harmless: it removes hidden links and mentions.
+// Plain makes other authors' Markdown harmless: it breaks hidden links and mentions.
 func (t text) Plain() text {
 	return text(strings.NewReplacer("](", "] (", "]:", "] :", "][", "] [", "|", "¦", "@all", "@ all", "@here", "@ here",
 		"@everyone", "@ everyone").Replace(string(t)))

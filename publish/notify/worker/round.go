@@ -213,7 +213,7 @@ func (w *Worker) task(
 	}
 	b := notify.Pending(w.Cluster, r, profile, at, claimed, line, w.Links(v.config.Forge), now)
 	if b.Dropped > 0 {
-		w.report(r.Name, fmt.Errorf("notification %s: %d events are dropped: they are older than %s, or more than %d",
+		w.report(r.Name, fmt.Errorf("notification %s: %d events are dropped: the limits are an age of %s and %d events",
 			r.Name, b.Dropped, notify.MaxAge, notify.MaxPending))
 	}
 	if b.Err != nil {
@@ -230,7 +230,6 @@ type sent struct {
 	after   time.Duration
 }
 
-// send stops when a message needs a retry, or claimTime is over.
 func (w *Worker) send(ctx context.Context, t task) (s sent) {
 	ctx, cancel := context.WithTimeout(ctx, claimTime)
 	defer cancel()
@@ -269,7 +268,7 @@ func (w *Worker) note(ctx context.Context, t task, s sent) {
 		w.Log(err, "")
 	}
 	if told := s.n - len(s.refused); told > 0 {
-		w.Log(nil, fmt.Sprintf("%s was told of %d", name, told))
+		w.Log(nil, fmt.Sprintf("%s: %d sent", name, told))
 	}
 	if s.failed == nil {
 		delete(w.retries, name)

@@ -39,7 +39,7 @@ type Options struct {
 	Log func(problem error, done string)
 }
 
-// maxKnown limits the states in memory. A state has a few kilobytes.
+// maxKnown limits the commits and app states in memory. A state has a few kilobytes.
 const maxKnown = 1000
 
 // Worker sends notifications. Notify and Flush are safe for concurrent use.
@@ -105,7 +105,7 @@ func (w *Worker) Notify(config *rollout.Config, head string, made *rollout.State
 	}
 }
 
-// keep drops the oldest commit beyond maxKnown. The caller holds the lock.
+// keep stores a commit. Beyond maxKnown, it drops the oldest commits. The caller holds the lock.
 func (w *Worker) keep(made rollout.StateCommit) {
 	w.known = append(w.known, made)
 	apps := 0

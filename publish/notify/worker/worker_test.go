@@ -261,7 +261,7 @@ var stories = map[string]func(t *testing.T){
 		end(true)
 		w.wantReports("", "", "notifications wait: refused", "")
 		compare.CheckNamed(t, "the refusal is reported as it is", true, slices.Contains(w.reports, "notifications wait: refused"))
-		compare.CheckNamed(t, "done", []string{"a was told of 4", "a was told of 4", "a was told of 2", "a was told of 2"}, w.done)
+		compare.CheckNamed(t, "done", []string{"a: 4 sent", "a: 4 sent", "a: 2 sent", "a: 2 sent"}, w.done)
 	},
 	// In the log, messages that were refused permanently do not count as sent.
 	"only the failed messages of a commit are sent again": func(t *testing.T) {
@@ -285,7 +285,7 @@ var stories = map[string]func(t *testing.T){
 		if want := (rollout.Cursor{Told: "", App: "b"}); w.record.Receivers["a"] != want || w.record.By != "" || !w.record.Since.IsZero() {
 			t.Errorf("the record is %+v, want %+v", w.record, want)
 		}
-		compare.CheckNamed(t, "done", []string{"a was told of 1"}, w.done)
+		compare.CheckNamed(t, "done", []string{"a: 1 sent"}, w.done)
 		w.locked(func() { w.answer = nil })
 		next, end := w.process("two")
 		next.Notify(w.config, w.head(), nil)
