@@ -15,7 +15,6 @@ var noon = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 var phases = map[rune]analysis.Phase{'s': analysis.Successful, 'f': analysis.Failed, 'i': analysis.Inconclusive, 'e': analysis.Errored,
 	'p': analysis.Pending}
 
-// begin starts a run at noon.
 func begin(metrics ...analysis.Metric) analysis.Run {
 	return analysis.Start("web/step-1", "h1-x", metrics, noon)
 }
@@ -140,7 +139,7 @@ func TestDueWithoutInterval(t *testing.T) {
 	}
 }
 
-// TestConditionOf checks that a failed metric records the condition that failed it, and that the run's message contains the metric's
+// TestConditionOf checks that a failed metric records the condition that made it fail, and that the run's message contains the metric's
 // message.
 func TestConditionOf(t *testing.T) {
 	for want, m := range map[string]analysis.Metric{
@@ -157,7 +156,7 @@ func TestConditionOf(t *testing.T) {
 	}
 }
 
-// TestFirstOfTheWorst checks that the run's message names the first of several metrics with the worst phase.
+// TestFirstOfTheWorst checks that, if several metrics have the worst phase, the run's message names the first.
 func TestFirstOfTheWorst(t *testing.T) {
 	run := analysis.Run{Metrics: []analysis.Progress{
 		{Metric: "good", Phase: analysis.Successful}, {Metric: "one", Phase: analysis.Failed, Message: "1"},

@@ -23,7 +23,6 @@ func cpuTime() time.Duration {
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
-// begin starts a run at noon.
 func begin(metrics ...Metric) Run { return Start("web/step-1", "h1-x", metrics, noon) }
 
 // Judged judges a metric that shares its alpha with no other metric.
@@ -32,8 +31,8 @@ func Judged(m Metric, before Progress, began time.Time, canary, stable any, at t
 	return got
 }
 
-// TestWorse compares probabilities with exact values. The values without a margin come from R: fisher.test(..., alternative="greater") and
-// binom.test. The values with a margin are sums of binomial probabilities.
+// TestWorse compares the results of worse with exact probabilities. The values without a margin come from R: fisher.test(...,
+// alternative="greater") and binom.test. The values with a margin are sums of binomial probabilities.
 func TestWorse(t *testing.T) {
 	for name, c := range map[string]struct {
 		c, s                     sample
@@ -147,8 +146,8 @@ func TestHugeNumbersOfRequests(t *testing.T) {
 	}
 }
 
-// verdicts returns the phase of a run that compares simulated versions in up to steps measurements. Each sample covers all requests since
-// the run began.
+// verdicts simulates a run with at most `steps` comparisons, and returns the run's phase. Each sample covers all requests since the run
+// began.
 func verdicts(rng *rand.Rand, share, stableShare float64, perStep, steps int, margin float64) Phase {
 	m := Metric{Name: "errors", Compare: &Compare{MaxIncrease: margin}, Count: steps, MinSamples: 20}
 	var c, s sample
@@ -197,7 +196,7 @@ func TestSampleOf(t *testing.T) {
 			t.Errorf("%v is taken for %v", bad, got)
 		}
 	}
-	for _, none := range []any{nil, "", math.NaN(), "NaN", -1e-9} { // null in JSON, or a difference of extrapolated counts below 0
+	for _, none := range []any{nil, "", math.NaN(), "NaN", -1e-9} { // null in JSON, or a negative difference of extrapolated counts
 		if got, err := sampleOf([]any{none, 100.0}); err != nil || got != (sample{0, 100}) {
 			t.Errorf("[%v, 100] becomes %v, %v", none, got, err)
 		}
@@ -326,8 +325,8 @@ func TestFewRequestsSayNothing(t *testing.T) {
 	}
 }
 
-// TestDetectionOfLatenciesAgreesWithSimulation judges histograms of 400 releases. The share Found of the new version's requests is above
-// the bound of stable's 99th percentile. About nine of ten releases are rejected, after about the time After.
+// TestDetectionOfLatenciesAgreesWithSimulation judges histograms of 400 releases. In each release, the share Found of the new version's
+// requests is slower than stable's 99th percentile. About nine of ten releases are rejected, after about the time After.
 func TestDetectionOfLatenciesAgreesWithSimulation(t *testing.T) {
 	for _, rate := range []float64{4, 20, 200} { // requests per second to the new version
 		m := ElapsedMetric(10*time.Second, 60)
@@ -481,8 +480,8 @@ func randomHistogram(rng *rand.Rand, bounds []float64) (h Histogram) {
 	return h
 }
 
-// FuzzHistogram checks that a larger bound never has more slower requests, that the requests of two histograms add up, and that slower
-// accepts each own bound.
+// FuzzHistogram checks that slower never counts more requests above a larger bound. slower accepts each bound of the histogram, and the
+// counts of two histograms add up.
 func FuzzHistogram(f *testing.F) {
 	for seed := range uint64(200) {
 		f.Add(seed)
@@ -527,8 +526,8 @@ func FuzzHistogram(f *testing.F) {
 	})
 }
 
-// TestNarrowBuckets checks that interpolation in the widest allowed bucket has an error below 10 %. Here, p99 is 1.33 times p90. For the
-// smallest of Ratios, the evidence against an equal version shrinks if the error is at most 11 %.
+// TestNarrowBuckets checks that interpolation in the widest allowed bucket has an error of at most 10 %. Here, p99 is 1.33 times p90. Up to
+// an error of 11 %, an equal version loses evidence for the smallest ratio in Ratios.
 func TestNarrowBuckets(t *testing.T) {
 	const requests, power = 1e9, 8
 	share := func(bound float64) float64 { return math.Pow(bound, -power) }

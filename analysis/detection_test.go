@@ -25,7 +25,7 @@ func TestDetectionAgreesWithSimulation(t *testing.T) {
 		{30 * time.Second, 20, 10, 0.01, 0.2, func(m *analysis.Metric) { m.MinSamples = 50 }},
 		{10 * time.Second, 60, 10, 0.01, 0.2, nil},
 		{10 * time.Second, 60, 100, 0.001, 0.05, nil},
-		{time.Second, 600, 1, 0.01, 0.2, nil}, // most looks have no request to the new version
+		{time.Second, 600, 1, 0.01, 0.2, nil}, // most measurements see no request to the new version
 		{time.Second, 600, 10, 0.02, 0.5, nil},
 		{time.Minute, 60, 10, 0.02, 0.05, nil},
 		{30 * time.Second, 20, 10, 0.01, 0.2, func(m *analysis.Metric) { m.Compare.MaxIncrease = 0.005 }},
@@ -58,14 +58,14 @@ func TestDetectionAgreesWithSimulation(t *testing.T) {
 	}
 }
 
-// TestDetectionOfFewRequests checks that DetectionOf finds no share with less than one request, and a larger share for a metric in a family
-// of eight.
+// TestDetectionOfFewRequests checks that DetectionOf finds no share if there is less than one request. A metric in a family of eight finds
+// only a larger share.
 func TestDetectionOfFewRequests(t *testing.T) {
 	s := analysis.Setting{Metrics: []analysis.Metric{analysis.ElapsedMetric(30*time.Second, 1)}, Stable: 0.01, Rate: 0.02, Weight: 0.2}
 	if got := analysis.DetectionOf(s); got.Found != 0 || got.After != 0 || got.Blind != 1 {
 		t.Errorf("with less than one request: %+v", got)
 	}
-	s.Metrics[0].MinSamples = 1_000_000 // takes 16 years, and is simulated in 30 looks
+	s.Metrics[0].MinSamples = 1_000_000 // a million requests take 1.6 years, but the simulation takes only 30 looks
 	if got := analysis.DetectionOf(s); got.Found <= 0.01 || got.Found > 0.02 {
 		t.Errorf("with a million requests: %+v", got)
 	}

@@ -113,7 +113,7 @@ func FuzzJudge(f *testing.F) {
 				if m.Compare != nil {
 					got = analysis.Judged(m, analysis.Progress{}, noon, result, []any{1.0, 100.0}, noon)
 				}
-				// "......^" would be a part of expr's excerpt of the condition, which messages omit.
+				// Messages omit expr's excerpt of the condition, which would contain "......^".
 				if !slices.Contains(every, got.Phase) || len(got.Value) > 4*120 || strings.Contains(got.Message, "......^") {
 					t.Fatalf("%s of %s is %+v", condition, raw, got)
 				}

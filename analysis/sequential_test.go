@@ -181,8 +181,8 @@ func TestIncrements(t *testing.T) {
 }
 
 // TestMissingRequestsOfOneVersion checks looks in which the new version's share of the requests changes. Such a look waits: its requests
-// count with the next look that has the old share. A look with over four times the last look's requests sets a new usual share. If the new
-// version gets no requests, such a look is not Pending, so that the analysis ends.
+// count with the next look that has the old share. A look with over four times the last counted look's requests sets a new usual share. If
+// such a look has no requests to the new version, the look is not Pending, so that the analysis ends.
 func TestMissingRequestsOfOneVersion(t *testing.T) {
 	m := ElapsedMetric(time.Minute, 100)
 	steady := [][4]int{{20, 1000, 80, 4000}, {40, 2000, 160, 8000}}
@@ -235,7 +235,7 @@ func latencies(requests int, mean float64) Histogram {
 }
 
 // TestLatencies judges growing histograms of both versions. Only a slower version is rejected. A version with equal latency and half of the
-// traffic is not rejected. Histograms without requests or with other buckets reject no version.
+// traffic is not rejected. A histogram without requests, or with other buckets than stable's, rejects no version.
 func TestLatencies(t *testing.T) {
 	m := ElapsedMetric(10*time.Second, 60)
 	m.Compare.Histogram = true
@@ -377,7 +377,7 @@ func (s *sample) keep(part float64) {
 	s.bad, s.all = int(float64(s.bad)*part), int(float64(s.all)*part)
 }
 
-// rejectedAt simulates a release with 1,000 requests at each look. The new version's failure rate is stable's rate times worse. Without a
+// rejectedAt simulates a release with 1,000 requests at each look. The new version's failure rate is `worse` times stable's rate. Without a
 // margin, stable's failure rate changes at each tenth look. change removes requests from a look. rejectedAt returns the number of the look
 // that rejects the release, or 0.
 func rejectedAt(m Metric, seed uint64, worse float64, change func(int, *rand.Rand, *Look)) (int, *Sequential) {
@@ -553,8 +553,8 @@ func TestWindowOfTheReleaseSpansWeights(t *testing.T) {
 	}
 }
 
-// TestMissingBadRequests checks an answer that has all requests, but lacks stable's bad requests of an earlier answer. A server may have
-// lost a shard. The answer rejects no version.
+// TestMissingBadRequests checks an answer that has all requests, but lacks stable's earlier bad requests, such as after a server lost a
+// shard. The answer rejects no version.
 func TestMissingBadRequests(t *testing.T) {
 	m := ElapsedMetric(time.Minute, 10)
 	before := looked(m, nil, noon, [4]int{20, 1000, 80, 4000})

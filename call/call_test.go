@@ -161,7 +161,7 @@ func TestWhatCannotBeSent(t *testing.T) {
 	}
 }
 
-// TestSizes checks that a response larger than Caller.Most, or cut off, is an error, unless the request has StatusOnly.
+// TestSizes checks that a request without StatusOnly fails if the response is cut off or larger than Caller.Most.
 func TestSizes(t *testing.T) {
 	for name, c := range map[string]struct {
 		size       int

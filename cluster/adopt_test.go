@@ -245,8 +245,8 @@ func TestAdoptionRemovesWhatKubectlAppliedAndGitDoesNotHave(t *testing.T) {
 	}
 }
 
-// TestAdoptionOutlastsABurstOfWrites adopts a Deployment while its status changes all the time, as it does while pods
-// start. Each of these writes outdates the resource version in the adoption's patch.
+// TestAdoptionOutlastsABurstOfWrites adopts a Deployment while its status changes all the time, as it does while pods start. Each status
+// write outdates the resource version in the adoption's patch.
 func TestAdoptionOutlastsABurstOfWrites(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

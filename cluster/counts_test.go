@@ -46,8 +46,7 @@ func TestPartitionIsRead(t *testing.T) {
 	compare.Check(t, want, *got)
 }
 
-// TestNodesAreRead checks a kind with one pod per node. Its status has the number of nodes, and the hash of the current
-// revision.
+// TestNodesAreRead checks a kind with one pod per node. A workload's status has the number of nodes, and the hash of the current revision.
 func TestNodesAreRead(t *testing.T) {
 	agents, _ := rollout.FindPartitioned(nil, "apps.kruise.io/v1alpha1", "DaemonSet")
 	got := readPartitioned(*agents, rollout.Object{

@@ -27,7 +27,7 @@ type faulty struct {
 	spoiler atomic.Pointer[spoiler]
 }
 
-// spoiler answers a request and returns true. If it returns false, the API server answers.
+// spoiler may answer a request. If the spoiler returns false, the API server answers.
 type spoiler func(w http.ResponseWriter, r *http.Request, next http.Handler) bool
 
 func (f *faulty) spoil(by spoiler) { f.spoiler.Store(&by) }

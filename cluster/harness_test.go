@@ -165,7 +165,7 @@ func wantRefusal(t testing.TB, what string, err error, reason cluster.Reason, sa
 	return refusal
 }
 
-// until calls look until it returns true. After the timeout, it fails the test with the last text from look.
+// until calls look until look returns true. After the timeout, it fails the test with the last text from look.
 func (w *world) until(what string, look func() (bool, string)) {
 	w.t.Helper()
 	deadline := time.Now().Add(timeout)

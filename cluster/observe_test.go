@@ -89,7 +89,7 @@ func TestObserveUnderTheHold(t *testing.T) {
 		two, ok := seen.Find("h1-two")
 		return ok && two.Ready() == 2 && one.Ready() == 10 && two.Current
 	})
-	for range 20 { // the fields that held sets keep the Deployment in this state
+	for range 20 { // the fields from held() keep the Deployment in this state
 		seen = look()
 		one, _ := seen.Find("h1-one")
 		two, _ := seen.Find("h1-two")

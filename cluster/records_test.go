@@ -324,7 +324,7 @@ func TestTableOfTwoNamespaces(t *testing.T) {
 }
 
 // TestRefusedWatchIsAList checks that the client lists the objects after a refused watch, unless the API server limits the rate. After a
-// restore of etcd, a watch from the last known version would send no events, or wrong events.
+// restore of etcd, a watch from the last known resource version would send no events, or wrong events.
 func TestRefusedWatchIsAList(t *testing.T) {
 	resource := schema.GroupResource{Resource: "pods"}
 	for name, c := range map[string]struct {
@@ -674,7 +674,7 @@ func TestTroublesAreNoted(t *testing.T) {
 	}
 }
 
-// checkSame checks that same ignores a change of the resource version, and returns false after each of the given changes.
+// checkSame checks that the function same ignores the resource version, and returns false after each of the given changes.
 func checkSame[T any](t *testing.T, was T, same func(a, b *T) bool, version func(*T), changes map[string]func(*T)) {
 	t.Helper()
 	next := was

@@ -44,7 +44,7 @@ func TestEtcdIsRestored(t *testing.T) {
 		}
 		return conn, err
 	}
-	kill := func() { // as when a process is killed, no last response is sent, and the port refuses connections
+	kill := func() { // like a killed process, the server sends no last response, and its port refuses connections
 		address.Store("127.0.0.1:1")
 		open.Range(func(conn, _ any) bool { _ = conn.(net.Conn).Close(); return true })
 		stop()

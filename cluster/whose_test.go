@@ -13,8 +13,8 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// TestObjectsOfAnotherClusterAreLeftAlone runs the clients of two clusters in Git on one API server. Prune must not delete objects of the
-// other cluster's app with the same name.
+// TestObjectsOfAnotherClusterAreLeftAlone runs two clients with different cluster names on one API server. Prune must not delete the other
+// cluster's objects, even if both apps have one name.
 func TestObjectsOfAnotherClusterAreLeftAlone(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -43,7 +43,6 @@ var transports = map[string]func(*gittest.Repo) git.Options{
 	"file":   func(r *gittest.Repo) git.Options { return git.Options{URL: "file://" + r.Bare} },
 }
 
-// caFile writes a server's certificate to a file and returns its path.
 func caFile(r *gittest.Repo, s *gittest.Server) string {
 	file := filepath.Join(filepath.Dir(r.Bare), "ca.pem")
 	if err := os.WriteFile(file, s.CA, 0o600); err != nil {
@@ -63,7 +62,6 @@ type world struct {
 	opts   git.Options
 }
 
-// must ends the test if err is not nil.
 func must(t testing.TB, err error) {
 	t.Helper()
 	if err != nil {

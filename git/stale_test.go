@@ -11,8 +11,8 @@ import (
 	"gitrollout.dev/gitrollout/internal/gittest"
 )
 
-// TestRefThatCannotBeWritten checks pushes to a ref that the server cannot write, although no other push runs. The first push returns
-// ErrConflict, and later pushes return ErrRejected with the server's message. When the cause is removed, a push succeeds.
+// TestRefThatCannotBeWritten checks pushes to a ref that the server can never write, for example because of a stale lock. The first push
+// returns ErrConflict, and later pushes return ErrRejected with the server's message. When the cause is removed, a push succeeds.
 func TestRefThatCannotBeWritten(t *testing.T) {
 	t.Parallel()
 	lockOf := func(repo *gittest.Repo) string { return filepath.Join(repo.Bare, "refs/heads", stateBranch+".lock") }

@@ -32,8 +32,8 @@ func paused(t *testing.T, options func(*reconciler.Options)) *world {
 	return w
 }
 
-// TestRetreatIsRemembered applies a rollback while pushes to the state branch fail. Git still records the release.
-// Neither this record nor a new push of v2 may undo the rollback.
+// TestRetreatIsRemembered applies a rollback while pushes to the state branch fail, so the record still has the release of v2. Neither this
+// record nor a new commit of v2 may undo the rollback.
 func TestRetreatIsRemembered(t *testing.T) {
 	w := paused(t, nil)
 	w.git.fails = fmt.Errorf("push: %w", rollout.ErrUnreachable)
@@ -395,7 +395,7 @@ func TestForgeIsToldAfterAStart(t *testing.T) {
 	}
 }
 
-// TestNothingAdvancesPastAnUnreadCommit checks that a release stays paused after a timed pause while the head is unreadable. The head may
+// TestNothingAdvancesPastAnUnreadCommit checks that an unreadable head keeps a release paused beyond its timed pause, because the head may
 // be a revert. Once the head is readable, the release continues.
 func TestNothingAdvancesPastAnUnreadCommit(t *testing.T) {
 	w := newWorld(t, nil)
@@ -416,8 +416,8 @@ func TestNothingAdvancesPastAnUnreadCommit(t *testing.T) {
 	w.want(rollout.Healthy, 4)
 }
 
-// TestScalingWaitsForNothing checks that changed replicas and changed limits of an autoscaler reach the cluster at once. Meanwhile, the new
-// version in the same commit waits during a freeze, or was aborted.
+// TestScalingWaitsForNothing checks that new replicas and autoscaler limits reach the cluster at once. A freeze or an abort stops only the
+// new version in the same commit.
 func TestScalingWaitsForNothing(t *testing.T) {
 	more := func(replicas, least, most int, image string) map[string]string {
 		return map[string]string{"apps/shop/more.yaml": fmt.Sprintf(`apiVersion: apps/v1
@@ -589,8 +589,8 @@ func TestRenamedAppIsNotPruned(t *testing.T) {
 	}
 }
 
-// TestRemovedInRollback removes an app from the configuration during its rollback. After the rollback, no Service may
-// select only one version, because the next owner of the Service would not remove this selector.
+// TestRemovedInRollback removes an app from the configuration during its rollback. After the rollback, no Service's selector may name a
+// version, because the Service's next owner would not remove the version.
 func TestRemovedInRollback(t *testing.T) {
 	w, files, of := routedAtStep(t)
 	isPinned := func() bool {
@@ -624,8 +624,8 @@ func TestRestartWithoutConfiguration(t *testing.T) {
 	compare.CheckNamed(t, "pruned, and pods of v1", "[] 4", fmt.Sprint(w.cluster.pruned, w.pods("v1")))
 }
 
-// TestRestartAfterAnAppHasLeft removes an app's folder in a commit with an invalid configuration, which holds the app
-// (phase Held). A restarted process finds the same reason, so it records nothing.
+// TestRestartAfterAnAppHasLeft removes an app's folder in a commit with an invalid configuration, which holds the app (phase Held). A
+// restarted process finds the reason that is already recorded, so it records nothing.
 func TestRestartAfterAnAppHasLeft(t *testing.T) {
 	w := newWorld(t, nil)
 	w.commit("no shop, and a slip", map[string]string{
@@ -688,8 +688,8 @@ func TestRevertOfAMovedBranch(t *testing.T) {
 	w.want(rollout.Degraded, 0)
 }
 
-// TestTwoWriters lets another writer push to the state branch during a pass. In the same pass, the process must decide again from the new
-// head. An exclusive process must stop instead.
+// TestTwoWriters lets another writer push to the state branch during a pass. In the same pass, the process must read the branch and decide
+// again. An exclusive process must stop instead.
 func TestTwoWriters(t *testing.T) {
 	other := rollout.Cluster{Cluster: "prod", UID: "uid", Writer: rollout.Writer{ID: "other", Epoch: 7}}
 	data, err := other.Encode()

@@ -165,7 +165,7 @@ func TestHistoryBacksOff(t *testing.T) {
 	})
 }
 
-// TestOneAppSlowsNothing calls Run while Git has a folder with an invalid name, and each report about an app panics. Run must still fetch
+// TestOneAppSlowsNothing calls Run with an invalidly named folder in Git, while each report that lists an app panics. Run must still fetch
 // at its interval and record the transitions of other apps.
 func TestOneAppSlowsNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -37,7 +37,7 @@ func (p *pastOf) Between(ctx context.Context, from, to string) ([]reconciler.Sna
 	return line, err
 }
 
-// meanwhile makes the first read of the history call pushed, and then fetch Git.
+// meanwhile sets p.then, so that the first read of the history calls pushed and fetches Git.
 func (p *pastOf) meanwhile(w *world, pushed func()) {
 	p.then = func() error {
 		p.then = nil

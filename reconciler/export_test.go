@@ -23,7 +23,7 @@ func (r *Reconciler) IsFailing(app string) bool { return !r.caches[app].failing.
 func (r *Reconciler) Pushing() int                   { return len(r.out.pushing) } // returns the number of apps in a push
 func (r *Reconciler) Look(ctx context.Context) error { return r.in.look(ctx) }     // fetches Git without a pass
 
-// See replaces a fetch. The new head is the branch with the given apps.
+// See sets the users' branch and its apps, as a fetch does.
 func (r *Reconciler) See(branch *source.Branch, apps ...string) {
 	v := &gitView{branch: branch, apps: map[string]*appView{}}
 	for _, name := range apps {

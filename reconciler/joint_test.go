@@ -118,8 +118,8 @@ func (c *many) at(v string) (n int) {
 }
 
 // TestJointProposal checks the proposals of apps that await the approval of a commit. 50 apps have one proposal each, but 51 apps have one
-// joint proposal. An app that entered alone leaves it. A newer commit replaces it. After a merge, all its apps enter. Restarts change
-// nothing.
+// joint proposal. After an app's own promotion, the joint proposal omits this app. A newer change's joint proposal replaces the older one.
+// After a merge, all 51 apps take the change. Restarts change nothing.
 func TestJointProposal(t *testing.T) {
 	for _, restarts := range []bool{false, true}[map[bool]int{testing.Short(): 1}[true]:] {
 		t.Run(fmt.Sprint("restarts ", restarts), func(t *testing.T) {

@@ -13,9 +13,9 @@ import (
 	"gitrollout.dev/gitrollout/strategies"
 )
 
-// TestOnlyRollbacks runs a process that may only roll back one app, as abort --now does. The process never pushes. It ignores a promotion
-// in Git, and an abort of another app. After an abort of its app, it rolls back, and the next full process records the abort. The reports
-// have errors of the cluster, but none of a push.
+// TestOnlyRollbacks runs a process as `abort --now` does: it may only roll back one app. The process never pushes. It ignores a promotion
+// in Git, and an abort of another app. After an abort of its app, the process rolls back, and the next full process records the abort.
+// Reports have only errors of the cluster.
 func TestOnlyRollbacks(t *testing.T) {
 	roles := &roleWriter{}
 	w := newWorld(t, func(o *reconciler.Options) { o.Annotations = roles })

@@ -482,8 +482,8 @@ func TestSameApp(t *testing.T) {
 	compare.CheckNamed(t, "an app that was not there is the same as before", false, base.same(nil))
 }
 
-// TestUnchangedAppIsRenderedOnce checks that a new head that does not change an app costs one render of the app. The
-// commits before the head are rendered only if the app has changed.
+// TestUnchangedAppIsRenderedOnce checks that an app is rendered only at the new head if the app is unchanged there. If the app has changed,
+// earlier commits are rendered too.
 func TestUnchangedAppIsRenderedOnce(t *testing.T) {
 	s, r := newShelf()
 	s.same = map[string]string{"second": "first"}

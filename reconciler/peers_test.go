@@ -217,7 +217,7 @@ func TestPeersReadOnlyChanges(t *testing.T) {
 	reads("an app waits again", 2, 1, 0, "shop")
 }
 
-// TestPeerProblems checks that a state branch that is missing, damaged, rewritten, of another cluster or unreachable gives an error that
+// TestPeerProblems checks the error for a state branch that is missing, damaged, rewritten, unreachable, or another cluster's. The error
 // names the branch. The app becomes due once, and again after the repair.
 func TestPeerProblems(t *testing.T) {
 	dev := ".gitrollout/dev/config.yaml"
@@ -298,7 +298,7 @@ func TestPeerProblems(t *testing.T) {
 }
 
 // TestUnreachablePeers checks that records do not count during an outage of the server. Waiting apps become due only when the outage begins
-// and when it ends. An unreadable record is not a missing record.
+// and ends. An unreadable record must not count as missing.
 func TestUnreachablePeers(t *testing.T) {
 	s := newStage(t)
 	main := s.head()

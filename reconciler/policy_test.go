@@ -127,8 +127,8 @@ func TestPolicyThatComesLater(t *testing.T) {
 	})
 }
 
-// TestARollbacksHeadIsCheckedAgain checks a head that the policy forbids, and to which the app was rolled back. After the rollback, a push
-// of another file makes the policy hold the app.
+// TestARollbacksHeadIsCheckedAgain rolls an app back by a head that the policy forbids. After the rollback, a push of another file makes
+// the policy hold the app.
 func TestARollbacksHeadIsCheckedAgain(t *testing.T) {
 	w, r := pausedUnder(t, nil)
 	r.set(t, ", rollouts: {maxFirstWeight: 25}")
@@ -181,7 +181,7 @@ func TestPolicyThatCannotBeRead(t *testing.T) {
 }
 
 // TestForbiddenSkips checks the rule that forbids promoteFull. Every form of promotion past a timed pause, an analysis or an experiment is
-// ignored. A promotion to an earlier step has an effect.
+// ignored. A promotion that ends before such a step has an effect.
 func TestForbiddenSkips(t *testing.T) {
 	const template = "---\napiVersion: argoproj.io/v1alpha1\nkind: AnalysisTemplate\nmetadata: {name: ok}\n" +
 		"spec: {metrics: [{name: a, successCondition: 'true', provider: {web: {url: 'https://example.com', jsonPath: '{$.a}'}}}]}\n"
@@ -374,8 +374,8 @@ func TestAuthorOfTheVersionInFlight(t *testing.T) {
 	w.want(rollout.Healthy, 4)
 }
 
-// TestAuthorOfAnOlderCommit checks that a rule by author holds a bot's version in a later stage, even if a person's later commit changed
-// only comments of the app's files or settings, and newer content waits.
+// TestAuthorOfAnOlderCommit checks that a rule by author holds a bot's version in a later stage. A person's later change of comments, and
+// newer content that waits, do not end the hold.
 func TestAuthorOfAnOlderCommit(t *testing.T) {
 	c, r := newClusters(t), &rules{}
 	r.set(t, byBots)
@@ -426,7 +426,8 @@ func TestNewAppOfAnAuthor(t *testing.T) {
 }
 
 // TestAuthorFarFromTheRecord restarts the process when the history since the app's recorded commit is too long to read. A rule by author
-// still holds the version. If the version is older than the read commits, all rules by author count. A failed read is repeated.
+// still holds the version. If no read commit made the version, its author is unknown, so all rules by author apply. A failed read is
+// repeated.
 func TestAuthorFarFromTheRecord(t *testing.T) {
 	for name, c := range map[string]struct {
 		since int // commits since the version

@@ -193,7 +193,7 @@ func TestHistoryBeforeAPush(t *testing.T) {
 }
 
 // TestRivalWithEqualObjects checks two apps with the same object. The app that waits for the other's head becomes due when this head is
-// rendered, even with unchanged objects.
+// rendered, even if the head's objects are unchanged.
 func TestRivalWithEqualObjects(t *testing.T) {
 	_, r := newShelf()
 	apps := []rollout.App{app("shop"), app("till")}
@@ -268,7 +268,8 @@ func TestAPassReadsNoOtherRecords(t *testing.T) {
 	compare.CheckNamed(t, "an app in Git leaves", []any{false, nil}, []any{leaves, err})
 }
 
-// TestViewsShareApps checks that, after a record's commit, a view shares its apps with the former view, except an app with a new calendar.
+// TestViewsShareApps checks that a new view of the same head shares all apps but one with a new calendar. After a refusal, no app is
+// shared.
 func TestViewsShareApps(t *testing.T) {
 	_, r := newShelf()
 	v := at("head")

@@ -12,7 +12,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// roleWriter counts the calls of SetRole. The first calls return an error, and no pod changes.
+// roleWriter counts the calls of SetRole. The first calls, as many as refused, return an error. No pod changes.
 type roleWriter struct{ asked, refused int }
 
 func (r *roleWriter) SetRole(context.Context, string, rollout.Pod, string) error {

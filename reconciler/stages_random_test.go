@@ -28,7 +28,7 @@ func TestStagesAtRandom(t *testing.T) {
 	}
 }
 
-// TestStagesNoticeFalseEvidence checks that the random runs notice a reconciler that takes the present commit of each record as soaked.
+// TestStagesNoticeFalseEvidence checks that the random runs notice a reconciler that treats the present commit of each record as soaked.
 func TestStagesNoticeFalseEvidence(t *testing.T) {
 	for seed := range uint64(50) {
 		failed := playStages(t, seed, func(p source.Peers) source.Peers { return believer{p} })
@@ -40,7 +40,7 @@ func TestStagesNoticeFalseEvidence(t *testing.T) {
 	t.Error("50 seeds do not notice it")
 }
 
-// believer takes the present commit of each record as soaked.
+// believer reports the present commit of each record as soaked.
 type believer struct{ source.Peers }
 
 func (b believer) States(cluster string) (func(app string) (rollout.State, bool), error) {

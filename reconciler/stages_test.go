@@ -157,8 +157,8 @@ func TestStages(t *testing.T) {
 	c.staging.recordsNothing(func() { c.run(120) })
 }
 
-// TestWaitingAppsRest checks an app that waits for a stage, or for a usable fleet.yaml. The app decides again only after a change of a
-// record or of the users' branch. New commits count, because another cluster's record may name a commit that this cluster has not read.
+// TestWaitingAppsRest checks an app that waits for a stage, or for a usable fleet.yaml. The app decides again after a new commit or a
+// change of a record, and otherwise once in ten minutes. Any commit causes a decision, because another cluster's record may name it.
 func TestWaitingAppsRest(t *testing.T) {
 	c := newClusters(t)
 	passes := func(what string, most int, push map[string]string) {
@@ -201,8 +201,8 @@ func TestWaitingAppsRest(t *testing.T) {
 	c.want("v2", "v2", "")
 }
 
-// TestRecordsThatDoNotCount checks that prod waits while staging's state branch is unreadable, and names the cluster. A promotion with
-// through: entry ends the wait.
+// TestRecordsThatDoNotCount checks that prod waits while staging's state branch is unreadable. The message names the cluster. A promotion
+// with through: entry ends the wait.
 func TestRecordsThatDoNotCount(t *testing.T) {
 	c := newClusters(t)
 	c.failed = errors.New("no answer")
@@ -359,8 +359,8 @@ func TestApprovalOfAnAuthor(t *testing.T) {
 	compare.CheckNamed(t, "ignored", "", c.prod.state().Ignored)
 }
 
-// TestStagesAndCohorts checks a base of 12 apps in a stage. After the soak time in staging, one app of prod takes a change first, even if
-// the branch has a newer change. In the end, all apps have the newest change.
+// TestStagesAndCohorts checks 12 apps of a stage that share a base. After the soak time in staging, one app of prod takes a change first,
+// even if the branch has a newer change. In the end, all apps have the newest change.
 func TestStagesAndCohorts(t *testing.T) {
 	common := func(v string) map[string]string {
 		return map[string]string{"common/config.yaml": strings.Replace(configMap, "shop", "common", 1) + "data: {a: " + v + "}\n"}

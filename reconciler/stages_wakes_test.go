@@ -12,8 +12,8 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// TestCohortsBehindAnApproval checks that an approved app takes a shared change after the first app. Meanwhile, the first app and the app
-// whose pass checks all apps' cohorts wait for their stage.
+// TestCohortsBehindAnApproval checks that an approved app takes a shared change once the first app is proven. Meanwhile, other apps wait
+// for their stage, including the app whose pass checks all cohorts.
 func TestCohortsBehindAnApproval(t *testing.T) {
 	common := func(v string) map[string]string {
 		return map[string]string{"common/config.yaml": strings.Replace(configMap, "shop", "common", 1) + "data: {a: " + v + "}\n"}
@@ -107,8 +107,8 @@ func TestNewAppAndUntrustedRecord(t *testing.T) {
 	}
 }
 
-// TestRetryBehindAnApproval checks the retry of a rejected version with other content in a stage with approvals. The promotion file must
-// have both the retry and the approval.
+// TestRetryBehindAnApproval checks the retry of a rejected version in a stage with approvals. The retried commit also adds a ConfigMap. The
+// promotion file must have both the retry and the approval.
 func TestRetryBehindAnApproval(t *testing.T) {
 	c := newClusters(t)
 	c.push(map[string]string{rollout.FleetPath: strings.Replace(stagesFile, "clusters: [prod]", "clusters: [prod], approve: merge", 1)})

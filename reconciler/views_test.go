@@ -388,7 +388,7 @@ func TestViewsOfManyPushes(t *testing.T) {
 	}
 }
 
-// TestAppsThatWaitForTheSameCommit checks apps whose answers about a shared change need the same commit. When the commit arrives, all
+// TestAppsThatWaitForTheSameCommit checks apps that wait for the same commit to decide about a shared change. When the commit arrives, all
 // become due. Commits arrive in the order of their ids, which depend on the seed.
 func TestAppsThatWaitForTheSameCommit(t *testing.T) {
 	for seed := range uint64(8) {

@@ -65,7 +65,7 @@ func TestMadeOnce(t *testing.T) {
 	compare.CheckNamed(t, "passwords", 3, len(drawn))
 }
 
-// TestMadeOnceOtherwise checks the errors for random values outside of create-only Secrets, and for the annotation on other objects.
+// TestMadeOnceOtherwise checks the errors for random values outside of a create-only Secret's data, and for wrong create-only annotations.
 func TestMadeOnceOtherwise(t *testing.T) {
 	const secret = "a/charts/db/templates/a.yaml: Secret/auth: stringData.password"
 	const wayOut = `; or have the Secret created only once, with a patch that adds the annotation gitrollout.dev/create-only: "true"`

@@ -73,13 +73,13 @@ func Each(o rollout.Object, f func(at, text string)) { each(o, f) } // visits th
 // DocumentForm lists the fields of a Rollout document.
 type DocumentForm = documentForm
 
-// Closure lists the looked up paths of a build.
+// Closure lists the paths that a build has looked up.
 type Closure = closure
 
 // Holds compares the paths with another commit.
 func (c *closure) Holds(tree rollout.Tree) (bool, error) { return c.holds(tree, c.name) }
 
-// Folder returns the lowest folder of all paths.
+// Folder returns the lowest folder that contains all paths.
 func (c *closure) Folder() string { return c.name }
 
 // Cached returns how many renders of an app, and how many apps, are cached.

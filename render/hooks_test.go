@@ -111,8 +111,8 @@ func TestContent(t *testing.T) {
 	}
 }
 
-// TestHooksOfCharts checks that a chart's supported hooks stay among the objects of an app with a Rollout. Other hooks are left out, with a
-// warning except for test hooks.
+// TestHooksOfCharts checks that a chart's supported hooks stay among the objects of an app with a Rollout. Other hooks are left out. Each
+// of them causes a warning, except test hooks.
 func TestHooksOfCharts(t *testing.T) {
 	const chart = "apps/shop/charts/shop"
 	files := merged(shopChart(chart), map[string]string{

@@ -88,8 +88,8 @@ func TestCloneSetWithoutADocument(t *testing.T) {
 	}
 }
 
-// TestMaxUnavailableOfAnUpdateStrategy checks the number of pods that may be missing. Without maxUnavailable, it is Kruise's default for
-// CloneSets, and zero for StatefulSets. For kinds in the configuration, it is zero, because the field is unknown.
+// TestMaxUnavailableOfAnUpdateStrategy checks how many pods may be unavailable. Without maxUnavailable, the number is 20% for CloneSets,
+// and zero for StatefulSets. The number is zero for kinds in the configuration, because gitrollout does not know their field.
 func TestMaxUnavailableOfAnUpdateStrategy(t *testing.T) {
 	games := rollout.Partitioned{APIVersion: "example.com/v1", Kind: "GameServerSet", Partition: "spec.updateStrategy.partition",
 		MinReady: "spec.minReadySeconds"}

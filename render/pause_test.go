@@ -106,7 +106,7 @@ func TestKeysAsTheServer(t *testing.T) {
 	}
 }
 
-// doubled returns a value of a type, in which each list has the same item twice. If a type contains the same type, the inner value is nil.
+// doubled returns a value of a type, in which each list has the same item twice. If a type contains itself, the inner value is nil.
 func doubled(kind reflect.Type, within ...reflect.Type) any {
 	for kind.Kind() == reflect.Pointer {
 		kind = kind.Elem()

@@ -24,7 +24,7 @@ stringData:
   user: postgres
 `
 
-// encryptedApp returns an app with decryption in its entry, and the app's files. The parameter files adds or replaces files.
+// encryptedApp returns an app whose entry has the field decryption, and the app's files. The parameter files adds or replaces files.
 func encryptedApp(files map[string]string) (rollout.App, map[string]string) {
 	all := merged(map[string]string{
 		"a/kustomization.yaml": "resources: [deployment.yaml, secret.yaml]\n",
@@ -210,8 +210,8 @@ func TestEncryptedIsHeld(t *testing.T) {
 	compare.Check(t, "a/secret.yaml: "+broken.Error()+want, fmt.Sprint(err))
 }
 
-// TestSomebodyElseDecrypts checks objects with the annotation gitrollout.dev/decryption: none. They are applied encrypted, for another
-// operator to decrypt. A Secret must not have this annotation. Every other encrypted object must have it.
+// TestSomebodyElseDecrypts checks objects with the annotation gitrollout.dev/decryption: none. gitrollout applies them encrypted, and
+// another operator decrypts them. A Secret must not have this annotation. Encrypted objects of other kinds must have it.
 func TestSomebodyElseDecrypts(t *testing.T) {
 	key := sopstest.Age(t)
 	theirs := func(name, more string) string {
@@ -258,8 +258,8 @@ func TestSomebodyElseDecrypts(t *testing.T) {
 	}
 }
 
-// TestWhereItIsHeldTellsNothing checks that a chart's author without a key learns nothing about a password. The error
-// is the same for every password, and names no value, object or field that depends on the password.
+// TestWhereItIsHeldTellsNothing checks that a chart's author without a key learns nothing about a password. The error is equal for all
+// passwords, and names no value, object or field that depends on the password.
 func TestWhereItIsHeldTellsNothing(t *testing.T) {
 	key := sopstest.Age(t)
 	ask := aConfigMap + "data:\n"

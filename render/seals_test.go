@@ -32,8 +32,8 @@ const (
 	aSecret    = "apiVersion: v1\nkind: Secret\nmetadata: {name: db}\n"
 )
 
-// TestWhereEncryptedValuesMayBe checks encrypted values of each type. Each value is encrypted three times, because builds replace it by a
-// text that depends on the ciphertext. With and without a key, an app that uses the value outside of a Secret's values is refused. The
+// TestWhereEncryptedValuesMayBe checks encrypted values of each type. Each value is encrypted three times, because a build's substitute for
+// the value depends on the ciphertext. With and without a key, an app that uses the value outside of a Secret's values is refused. The
 // error has the field and the fix. Without a key, a Secret that uses the value is marked as sealed.
 func TestWhereEncryptedValuesMayBe(t *testing.T) {
 	key := sopstest.Age(t)
@@ -96,7 +96,7 @@ func TestWhereEncryptedValuesMayBe(t *testing.T) {
 	}
 }
 
-// TestASwitchThatDecides checks that an app is refused if an encrypted value decides whether objects exist, or how many.
+// TestASwitchThatDecides checks that an app is refused if its number of objects depends on an encrypted value.
 func TestASwitchThatDecides(t *testing.T) {
 	key := sopstest.Age(t)
 	times := 12
@@ -153,7 +153,7 @@ func TestShortDigests(t *testing.T) {
 	}
 }
 
-// TestWhatLooksLikeADigest checks that a text is refused if it looks like a digest, but a template chooses it by the password.
+// TestWhatLooksLikeADigest checks that a text like a digest is refused if a template selects this text by the password.
 func TestWhatLooksLikeADigest(t *testing.T) {
 	key := sopstest.Age(t)
 	template := configMap(`db, annotations: {x: "{{ if eq .Values.v "hunter2-in-git" }}cafe{{ else }}beef{{ end }}` +

@@ -48,7 +48,7 @@ spec:
   - {name: v1alpha1, served: false, storage: false, schema: {openAPIV3Schema: {type: object}}}
 `
 
-// TestStrict checks Strict with objects that can be rendered. A Kubernetes version or a CRD refuses some of them.
+// TestStrict checks which rendered objects Strict refuses because of the app's Kubernetes version or a CRD.
 func TestStrict(t *testing.T) {
 	pod := func(spec string) string {
 		return strings.Replace(deploymentHead, "containers:", spec+", containers:", 1)

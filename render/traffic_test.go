@@ -112,7 +112,7 @@ func TestTraffic(t *testing.T) {
 	}
 }
 
-// TestHeadersOfAStep checks that a step's changes of headers are read together with its action.
+// TestHeadersOfAStep checks that a step may have both setWeight and a change of headers.
 func TestHeadersOfAStep(t *testing.T) {
 	got := renderDocs(t, deploymentHead+serviceDocs+routeDocs+ownHead+"  strategy: {canary: {stableService: web, canaryService: next, "+
 		`trafficRouting: {gatewayAPI: {httpRoute: main}, istio: {virtualService: {name: mesh}}}, steps: [{setWeight: 5, requestHeaderModifier:
@@ -146,7 +146,7 @@ func TestTrafficRenamed(t *testing.T) {
 	}
 }
 
-// TestTwoRolloutsOnOneRoute checks that two Rollouts with different Services may share an HTTPRoute that has a rule for each.
+// TestTwoRolloutsOnOneRoute checks that two Rollouts with different Services may share an HTTPRoute that has a rule for each Rollout.
 func TestTwoRolloutsOnOneRoute(t *testing.T) {
 	api := strings.NewReplacer("name: web", "name: api", "app: web", "app: api", "name: next", "name: api-next")
 	const docs = deploymentHead + serviceDocs + ownHead

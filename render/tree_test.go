@@ -17,8 +17,8 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// memTree is a rollout.Tree over a map of files. A content that begins with linkTo makes a symlink, and the content
-// submodule makes a submodule. The ids of files and folders are hashes of their contents, as in Git.
+// memTree is a rollout.Tree over a map of files. A content that begins with linkTo makes a symlink. The content of the constant submodule
+// makes a submodule. The ids of files and folders are hashes of their contents, as in Git.
 type memTree struct {
 	entries map[string]rollout.Entry
 	folders map[string][]rollout.Entry
@@ -124,7 +124,6 @@ func mustRender(t testing.TB, r *render.Renderer, files map[string]string, app r
 	return got
 }
 
-// renderRepo renders the app demo, whose folder is the root of the repository.
 func renderRepo(t *testing.T, files map[string]string) *rollout.Render {
 	t.Helper()
 	return mustRender(t, render.New(render.InProcess{}), files, demo)

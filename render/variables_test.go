@@ -110,8 +110,8 @@ func TestVariablesAreOptIn(t *testing.T) {
 	compare.Check(t, map[string]any{"environment": "${cluster_env:=dev}", "region": "${cluster_region}"}, labels)
 }
 
-// TestVariablesAreInTheClosure checks that a changed file with variables, or a changed entry of the app, causes a
-// build. Other changes cause no build. Equal variables give equal digests.
+// TestVariablesAreInTheClosure checks that a change of a file that defines variables, or of the app's entry, causes a build. Other changes
+// cause no build. Equal variables give equal digests.
 func TestVariablesAreInTheClosure(t *testing.T) {
 	files := map[string]string{"a/kustomization.yaml": "resources: [a.yaml]\n", "a/a.yaml": namespaceOfFlux, "prod.env": "cluster_region=eu\n"}
 	r := render.New(render.InProcess{})

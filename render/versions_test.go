@@ -52,7 +52,8 @@ func TestVersionsInOneApp(t *testing.T) {
 	}
 }
 
-// TestVersionsInData converts a Rollout of an app with the older version in a ConfigMap. The ConfigMap keeps its text and its name.
+// TestVersionsInData converts a Rollout of an app that also has a ConfigMap. The ConfigMap's data contains the older apiVersion. The
+// ConfigMap's name and data must not change.
 func TestVersionsInData(t *testing.T) {
 	const text = "apiVersion: gitrollout.dev/v1alpha1"
 	web := deploymentHead + "---\n" + ownHead + "  strategy: {canary: {steps: [{setWeight: 50}]}}\n"
@@ -76,8 +77,8 @@ func TestVersionsInData(t *testing.T) {
 	}
 }
 
-// TestTargetOfOneVersion adds a Rollout of the newer version to an app whose target selects the older version, without a group or with a
-// pattern. The target still finds its object, and a warning names the file.
+// TestTargetOfOneVersion adds a Rollout of the newer version to an app. A patch's target selects the older version, without a group or with
+// patterns. The patch must still find its object, and a warning names the file.
 func TestTargetOfOneVersion(t *testing.T) {
 	for _, target := range []string{
 		"version: v1alpha1, kind: Rollout", "group: gitrollout.*, version: v1alpha1", "group: gitrollout.dev, version: v1alpha.*",

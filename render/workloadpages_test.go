@@ -17,7 +17,7 @@ var (
 )
 
 // TestPagesOfWorkloads renders the examples in the pages about kinds of workloads. It adds a workload and a router's objects to each
-// Rollout, and compares the number of steps. An example with a list of kinds is a part of a Config.
+// Rollout, and counts the steps. An example that lists kinds is a part of a Config.
 func TestPagesOfWorkloads(t *testing.T) {
 	head := strings.NewReplacer("web", "search", "Deployment", "StatefulSet").Replace(ownHead) + "  strategy:\n"
 	for page, want := range map[string][]string{

@@ -134,8 +134,8 @@ func TestParseStateRefuses(t *testing.T) {
 	}
 }
 
-// TestWatchIsRead checks that a state file with a watch is read as written. A watch is refused without a stable version, beside a release,
-// and in phases other than Healthy.
+// TestWatchIsRead checks that a state file with a watch is read as written. A watch is refused in a state without a stable version, with a
+// release, or in a phase other than Healthy.
 func TestWatchIsRead(t *testing.T) {
 	s := fullState()
 	s = s.AtRest(rollout.Healthy, "")

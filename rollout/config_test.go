@@ -84,8 +84,7 @@ func TestParseConfig(t *testing.T) {
 	}
 }
 
-// TestParseConfigRefuses checks the error message for each mistake in a configuration. No release advances while a configuration is
-// invalid.
+// TestParseConfigRefuses checks the error message for each mistake in a configuration.
 func TestParseConfigRefuses(t *testing.T) {
 	const (
 		apps     = "apps: [{path: a}]\n"
@@ -290,7 +289,8 @@ func TestHelmEntries(t *testing.T) {
 	}
 }
 
-// TestMatchesAny checks MatchesAny with one pattern, and with several patterns in braces. A pattern matches a path or its last element.
+// TestMatchesAny checks MatchesAny with one pattern, and with several patterns in braces. A pattern matches a path or the path's last
+// element.
 func TestMatchesAny(t *testing.T) {
 	for pattern, matches := range map[string]map[string]bool{
 		"*.md":             {"README.md": true, "docs/a.md": true, "a.yaml": false},

@@ -14,7 +14,7 @@ const fleetHead = "apiVersion: gitrollout.dev/v1alpha1\nkind: Fleet\n"
 
 var fleetClusters = []string{"dev", "prod-eu", "prod-us", "staging"}
 
-// TestParseFleet checks the stages of a file with all fields, with defaults and with patterns of clusters.
+// TestParseFleet checks a file whose stages have all fields, only defaults, or patterns of clusters.
 func TestParseFleet(t *testing.T) {
 	f, err := rollout.ParseFleet([]byte(fleetHead+`stages:
 - {name: dev, clusters: [dev]}

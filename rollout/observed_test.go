@@ -73,8 +73,8 @@ func TestAmount(t *testing.T) {
 	}
 }
 
-// TestUnavailable checks that a percentage of nodes is rounded up, and a percentage of other pods down. The limit of a StatefulSet is 0 if
-// the API server has dropped the field.
+// TestUnavailable checks that a percentage is rounded up for DaemonSets, and down for other workloads. A StatefulSet's limit is 0 if the
+// API server has dropped maxUnavailable.
 func TestUnavailable(t *testing.T) {
 	for kind, want := range map[string]int{
 		"": 2, "StatefulSet": 0, "DaemonSet": 3, "DaemonSet.apps.kruise.io": 3, "CloneSet.apps.kruise.io": 2,

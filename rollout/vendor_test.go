@@ -12,7 +12,7 @@ import (
 
 const vendorHead = "apiVersion: gitrollout.dev/v1alpha1\nkind: Vendor\nsources:\n"
 
-// TestVendorInto checks that the field into must be, on every operating system, a path below the folder of vendor.yaml. It must not lead
+// TestVendorInto checks that the field `into` must be, on every operating system, a path below the folder of vendor.yaml. It must not lead
 // into a folder that Git or gitrollout uses. Only a chart may be in the folder of vendor.yaml itself.
 func TestVendorInto(t *testing.T) {
 	in := func(part string) string {

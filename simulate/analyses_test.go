@@ -76,7 +76,7 @@ type lab struct {
 	tasks   []task
 }
 
-// task is a measurement that is running, or whose result was not read yet.
+// task is a measurement whose result has not been read yet.
 type task struct {
 	strategies.Measure
 	app string
@@ -149,7 +149,7 @@ func (p *promises) checkVerdict(app string, was, is rollout.State) {
 		return
 	}
 	r := is.Rejected[0]
-	// If a retry removes the newest rejection, an older rejection becomes the first one.
+	// After a retry removed the newest rejection, the first rejection is not new.
 	isKnown := func(k rollout.Rejection) bool { return k.At.Equal(r.At) && k.Hash == r.Hash }
 	if slices.ContainsFunc(was.Rejected, isKnown) || !strings.HasPrefix(r.Reason, "analysis ") {
 		return

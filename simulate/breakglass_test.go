@@ -184,8 +184,8 @@ func (p *promises) brokeGlass(w rollout.Workload, b rollout.BreakGlass) {
 	}
 }
 
-// isAsked reports whether a request to abort on any workload of an app names the release in flight. It reads workloads from the cluster,
-// because Git may have renamed them.
+// isAsked reports whether any workload of an app has a request to abort the release in flight. It reads workloads from the cluster, because
+// Git may have renamed them.
 func (p *promises) isAsked(s rollout.State) bool {
 	if s.Draining != nil && s.Release == nil {
 		s.Release, s.Stable = s.Stable, &s.Draining.Release
@@ -221,7 +221,7 @@ func (p *promises) checkGlass(by *actor, app string, was, is rollout.State) {
 // isNamed reports whether a user's request to abort names the release in flight, with the serial of this attempt or a later serial.
 func isNamed(s rollout.State, b rollout.BreakGlass) bool {
 	named := append(slices.Collect(maps.Values(s.Release.Templates)), s.Release.Hash)
-	if s.Stable != nil { // at a step without new pods, users see the stable version
+	if s.Stable != nil { // at a step without new pods, requests name the stable version
 		named = slices.AppendSeq(named, maps.Values(s.Stable.Templates))
 	}
 	return slices.Contains(named, b.Release) && b.Serial >= s.Release.Serial

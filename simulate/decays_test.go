@@ -11,7 +11,7 @@ import (
 	"gitrollout.dev/gitrollout/strategies"
 )
 
-// randomWatch adds a watch after the promotion to most workloads.
+// randomWatch gives most workloads a watch that follows the promotion.
 func randomWatch(rng *rand.Rand, w *workloadSource) {
 	strategy := &w.canary
 	if w.blueGreen != nil {

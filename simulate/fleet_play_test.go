@@ -29,13 +29,12 @@ func (w *fleetWorld) outage(m *member, down bool) {
 	m.Kube.OnChange("outage")
 }
 
-// decide pushes a promotion file about a release.
 func (w *fleetWorld) decide(what string, m *member, app, text string, release rollout.Hash) {
 	w.push(what, map[string]string{rollout.PromotionPath(m.name, app): "apiVersion: gitrollout.dev/v1alpha1\nkind: Promotion\n" + text +
 		"\nrelease: " + string(release) + "\nat: " + w.now.Format(time.RFC3339) + "\n"})
 }
 
-// enter pushes a promotion with through: entry, so that a waiting app takes its commit at once.
+// enter pushes a promotion with through: entry, so that an app takes the commit that it waits for.
 func (w *fleetWorld) enter(m *member, app string) {
 	held := m.apps[app].is.Held
 	if !held.Is(rollout.HeldStage) {
@@ -65,7 +64,7 @@ func (w *fleetWorld) merge() {
 	}
 }
 
-// act is one random act of a user, or one event.
+// act makes one random action of a user or one event happen.
 func (w *fleetWorld) act() {
 	w.serial++
 	m := w.members[w.rng.IntN(len(w.members))]
@@ -312,7 +311,7 @@ func TestFleetMutations(t *testing.T) {
 	}
 }
 
-// hastyFleet is a mirror with maxUpdate 100 %.
+// hastyFleet is a mirror without maxUpdate, whose default is 100 %.
 type hastyFleet struct{ *memgit.Clone }
 
 func (h hastyFleet) Held(id string) (reconciler.Snapshot, bool) {

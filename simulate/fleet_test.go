@@ -249,7 +249,7 @@ func (w *fleetWorld) fleetAt(commit string) *rollout.Fleet {
 	return f
 }
 
-// peerGit reads other clusters' state branches. If alter is set, it changes the records.
+// peerGit reads other clusters' state branches. The function alter, if set, changes the records.
 type peerGit struct {
 	w     *fleetWorld
 	m     *member
@@ -475,7 +475,7 @@ func (w *fleetWorld) took(m *member, app string, was, is rollout.State) {
 	}
 }
 
-// problem returns why an app may not follow a commit while the users' branch is at main.
+// problem returns why an app may not follow a commit while the users' branch is at the commit main.
 func (w *fleetWorld) problem(m *member, app string, was rollout.State, commit, main string) string {
 	f := w.fleetAt(main)
 	if f == nil {

@@ -282,7 +282,7 @@ func (w workloadSource) isOnNodes() bool { return w.policy == onNodes || w.polic
 // kind is a function that turns a workload into another kind of workload.
 type kind func(w *workloadSource, rng *rand.Rand)
 
-// partitioned returns a function that gives a workload a random one of the policies.
+// partitioned returns a function that gives a workload a policy, at random from the list.
 func partitioned(policies ...string) kind {
 	return func(w *workloadSource, rng *rand.Rand) {
 		policy := policies[0]

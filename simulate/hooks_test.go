@@ -70,7 +70,7 @@ func (o *oracle) checkHooks(app string, was, is rollout.State) {
 	}
 	if r := o.at(app, is.Source); r != nil && is.Source != was.Source && len(r.Specs) == 0 && r.Hooked {
 		o.u.played["a content with hooks"]++
-		// A return to the stable content is not a release.
+		// A return to the stable content needs no release.
 		isBack := is.Stable != nil && (is.Stable.Hash == r.Content || is.Stable.Commit == is.Source)
 		if !isBack && (is.Release == nil || is.Release.Hash != r.Content) {
 			o.u.fail("%s: %s is followed, whose content %s is no release", app, is.Source, r.Content)
@@ -187,8 +187,8 @@ func (o *oracle) checkIdentity(app string, run rollout.HookRun, is []rollout.Hoo
 	o.u.fail("%s: hook %s was running as Job %s, and has lost it", app, run.Name, run.Job)
 }
 
-// checkReturned checks that each hook "abort" has ended when its rollback ends. It ignores releases that return to an
-// earlier version, and releases with the stable version's hash.
+// checkReturned checks that each hook "abort" has ended when the rollback ends. It ignores releases that return to an earlier version, and
+// releases with the stable version's hash.
 func (o *oracle) checkReturned(app string, was, is rollout.State) {
 	ends := was.Release != nil && was.Phase == rollout.Aborting && was.Stable != nil && was.Release.Hash != was.Stable.Hash &&
 		!was.Release.Fast && is.Phase != rollout.Aborting && is.Phase != rollout.Promoting && is.Release == nil

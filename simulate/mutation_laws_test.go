@@ -235,7 +235,7 @@ func lingering(p starting, _ string, o rollout.Object) {
 	}
 }
 
-// staffed shows at least one replica of a workload during an experiment.
+// staffed is a mutation that shows at least one replica of a workload during an experiment.
 func staffed(p starting, app string, w *rollout.ObservedWorkload) {
 	s := p.u.oracle.states[app]
 	if len(s.Progress) > 0 && s.Stable != nil && strings.HasPrefix(s.Progress[0].Name, "experiment ") {

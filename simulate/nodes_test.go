@@ -10,8 +10,8 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// checkOrder checks that a step evicts a DaemonSet's pod only if the step includes the pod's node, in the documented order. Pods that are
-// not ready may be evicted earlier.
+// checkOrder checks that a step evicts a DaemonSet's pod only if, in the documented order of nodes, the step includes the pod's node. Pods
+// that are not ready may be evicted earlier.
 func (p *promises) checkOrder(what string) {
 	name, evicted := strings.CutSuffix(strings.TrimPrefix(what, "pod "), " evicted")
 	if !evicted || p.u.chaos.meddling || len(p.u.procs) > 1 || p.u.spoiled {

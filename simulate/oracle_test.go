@@ -27,7 +27,7 @@ type oracle struct {
 	wrote    map[string]map[rollout.Ref]string // the process that wrote each object after the newest record, by app
 	overtook map[string]bool                   // apps with a release that was rolled back before a record ended the release
 	over     map[string]bool                   // apps that changed from Aborting to Promoting and are not Healthy yet
-	// stale has the apps that a process wrote without the newest information. The phase Healthy removes an app.
+	// stale has the apps whose objects a process wrote without the newest information. The phase Healthy removes an app.
 	stale   map[string]bool
 	written map[string]int // Cluster.writes at the last write, by process and app
 	writes  int

@@ -9,8 +9,8 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// TestARetreatOvertakesAPush supersedes a release while the record of its promotion is being pushed. The superseded release is rolled back
-// before the push ends. After the push, no user may reach pods that the rollback removes.
+// TestARetreatOvertakesAPush supersedes a release while the record of the release's promotion is being pushed. The superseded release is
+// rolled back before the push ends. After the push, no user may reach pods that the rollback removes.
 func TestARetreatOvertakesAPush(t *testing.T) {
 	files := func(version string) map[string]string {
 		all := twoApps(version)

@@ -514,7 +514,7 @@ func (u *universe) liveSerial(app string) int {
 	return seen.Serial()
 }
 
-// listed reports whether an app's render at main's head has an object.
+// listed reports whether, at main's head, any app's render has the object.
 func (u *universe) listed(ref rollout.Ref) bool {
 	return slices.ContainsFunc(u.head().apps, func(a appSource) bool {
 		return hasObject(u.oracle.at(a.name, u.git.Head(testBranch)), ref)
@@ -547,7 +547,7 @@ func (u *universe) checkEnd() {
 		}
 	}
 	for ref, pin := range u.kube.Pins {
-		// After a user deleted a record, gitrollout does not know which objects have left Git.
+		// After a user deleted a record, a Service that left Git may stay pinned.
 		o := u.cluster.objects[ref]
 		isLeft := o != nil && !u.listed(ref) && (u.promises.isLeft(ref, o.app) || u.removed[o.app])
 		if pin != "" && !isLeft && (u.listed(ref) || !u.chaos.meddling) {

@@ -16,7 +16,8 @@ import (
 // records, and the cluster's pods, Services and routes.
 //
 // Some steps end only with a promotion by a user. This file calls such a step a gate, the promotion a key, and a release attempt a try. A
-// record may advance only as far as the keys of its try allow. Pods and requests of the new version may not exceed the recorded step.
+// record may advance only as far as the keys of its try allow. Pods and requests of the new version may not exceed the recorded step's
+// share.
 type promises struct {
 	u        *universe
 	tries    map[string]*try                 // the current try of each app, by the app's first name
@@ -28,10 +29,10 @@ type promises struct {
 	whole    map[string]bool               // versions that once had the ready pods that maxUnavailable requires, by workload and version
 	recent   map[string]string             // main's commit when an app was last recorded
 	sizes    map[rollout.Workload]int      // replicas of each workload the last time no event was due
-	unsure   map[rollout.Workload]bool     // workloads with replicas or steps changed since then
+	unsure   map[rollout.Workload]bool     // workloads whose replicas or steps have changed since then
 	void     map[*rollout.Promotion]bool   // promotion files for a version that was already stable
 	passed   map[string]bool               // workloads that have passed all steps while they had pods, by release attempt and workload
-	left     map[string]bool               // apps that left Git, and whose new name is unknown
+	left     map[string]bool               // apps that left Git without a known new name
 	bad      []strategies.Measured         // unsuccessful measurements
 	glass    map[string]rollout.BreakGlass // users' requests to abort a release in the cluster (break glass), by their text
 	made     map[string]time.Time          // when Kubernetes created each pod
@@ -42,7 +43,6 @@ type promises struct {
 // law is the short name of a law.
 type law string
 
-// The laws.
 const (
 	lawGates   law = "gates"        // a step that waits for a promotion ends only with a promotion
 	lawEdited  law = "edited steps" // an edit of the list of steps ends no step that waits for a promotion
@@ -68,7 +68,7 @@ const (
 	lawOld     law = "old"          // a StatefulSet has only old pods if only the old version is requested
 	lawOrder   law = "order"        // a release of a DaemonSet takes the nodes in the documented order
 	lawGlass   law = "glass"        // an abort by break glass ends only the attempt that the user named, and this attempt does not advance
-	lawNow     law = "now"          // abort --now only rolls back its app
+	lawNow     law = "now"          // abort --now does nothing but roll back its app
 	lawRestart law = "restart"      // a restart replaces each older pod once, while no release is in flight
 	lawWeights law = "weights"      // pods of an experiment are ready while proxies may send them users' requests
 	lawOver    law = "over"         // measurements belong to one release, and end with this release or its watch
@@ -318,8 +318,8 @@ func (p *promises) recorded(by *actor, app string, was, is rollout.State) {
 	p.checkGlass(by, app, was, is)
 }
 
-// checkName checks the record of an app that left Git. If another app without a record has its Deployment, the app was renamed. Then the
-// record should have moved to the new name.
+// checkName checks the record of an app that left Git. If another app, without a record, has this app's Deployment, the app was renamed.
+// The record must then have the new name.
 func (p *promises) checkName(by *actor, app string, is rollout.State) {
 	if p.left[app] = false; by == nil || is.Held == nil {
 		return
@@ -436,7 +436,7 @@ func (p *promises) walkOn(id string, t *try, w rollout.Workload, k *walk) int {
 	return len(k.at) - 1
 }
 
-// opens returns from what time a release attempt may leave step i. It returns false if the attempt must still wait.
+// opens returns the time from which a release attempt may leave step i. It returns false if the attempt must still wait.
 func (p *promises) opens(id string, t *try, w rollout.Workload, legs []leg, i int, entered time.Time) (time.Time, bool) {
 	l := legs[i]
 	if t.back || !l.people && (l.after == 0 || p.u.chaos.clock) {
@@ -454,7 +454,8 @@ func (t *try) isMeant(k *rollout.Promotion) bool {
 	return k.Release == t.hash && k.Decision == rollout.Promote && (k.Since.IsZero() || k.Since.Equal(t.since))
 }
 
-// keyOpens reports whether a promotion lets a workload leave step i. Promotions count steps from 1; the first file format counts from 0.
+// keyOpens reports whether a promotion lets a workload leave step i. Promotions count steps from 1; files of the first apiVersion count
+// from 0.
 func keyOpens(k *rollout.Promotion, w rollout.Workload, legs []leg, i int) bool {
 	through := k.Through
 	if k.Workloads != nil {
@@ -773,7 +774,7 @@ func (p *promises) checkShare(w rollout.Workload) (unsure bool) {
 			continue
 		}
 		// With a router, surplus pods of the new version are removed only after the next record. While main's head is unreadable,
-		// gitrollout records nothing. With chaos.spoils, stable pods may be broken, and only the surplus pods serve.
+		// gitrollout records nothing. With chaos.spoils, stable pods may be broken, so that only the surplus pods serve.
 		isKept := source.isRouted() && p.isUnreadable(s.App) || p.u.chaos.spoils || isBack
 		if n := len(rs.Live()); n > pods && isKept {
 			unsure = true
@@ -823,7 +824,7 @@ func (p *promises) requests(w rollout.Workload, source *workloadSource, podHash 
 	return n
 }
 
-// isShared reports whether a StatefulSet or similar kind has a router. The router sends only matching requests to the new version. Other
+// isShared reports whether a workload that is no Deployment has a router. The router sends only matching requests to the new version. Other
 // requests go to pods that are replaced in place.
 func (w workloadSource) isShared() bool { return w.isRouted() && w.policy != "" }
 
@@ -1105,7 +1106,7 @@ func (p *promises) isLeft(ref rollout.Ref, app string) bool {
 	})
 }
 
-// checkGone checks, when no event is due, that the cluster has only objects in Git, and objects that gitrollout must not touch.
+// checkGone checks, when no event is due, that each object in the cluster is in Git, or that gitrollout must not touch this object.
 func (p *promises) checkGone() {
 	for ref, o := range p.u.cluster.objects {
 		if p.isLeft(ref, o.app) || p.u.removed[o.app] {
@@ -1205,7 +1206,7 @@ func (p *promises) takenBack(app, commit string) string {
 			!p.goesAlong(w, pr, s.Release.Hash, source.promotion)
 	})
 	all = all || len(s.Progress) == 0 && p.u.isFollowed(app, s)
-	// If a workload has no Rollout document any more, its steps are unknown.
+	// After a Rollout document was removed, a newer version does not supersede the release.
 	removed := slices.ContainsFunc(s.Progress, func(pr rollout.Progress) bool {
 		return source.find(pr.Workload) == nil && head != nil && head.Templates[pr.Workload] != ""
 	})

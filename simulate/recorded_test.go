@@ -105,7 +105,7 @@ func document(t *testing.T, text string) (out any) {
 	return out
 }
 
-// as returns files with another apiVersion. It renews the seals for rollout.APIVersion.
+// as returns files with another apiVersion. If the version is rollout.APIVersion, it also renews the seals.
 func (r *recorded) as(version string, files map[string]string) map[string]string {
 	out := map[string]string{}
 	for file, text := range files {
@@ -123,9 +123,9 @@ func (r *recorded) as(version string, files map[string]string) map[string]string
 }
 
 // TestRecordedStates replays releases with the state branches that older versions of gitrollout wrote after each command. The present
-// version must decide as the older version did, lose no field, and continue from each older record. A record with a newer apiVersion than
-// the configuration is written again. While a record has an unknown apiVersion, no object changes and an error tells why. Afterwards, the
-// release continues at the same step.
+// version must decide as the older version did, lose no field, and continue from each older record. A record is written again if its
+// apiVersion is newer than the configuration's. While a record has an unknown apiVersion, no object changes and an error tells why.
+// Afterwards, the release continues at the same step.
 func TestRecordedStates(t *testing.T) {
 	files, err := filepath.Glob("testdata/recorded/*.txtar")
 	if err != nil || len(files) == 0 {

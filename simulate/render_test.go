@@ -269,7 +269,7 @@ func amount(v any) rollout.Amount {
 func TestShortcut(t *testing.T) {
 	seeds := uint64(60)
 	if testing.Short() {
-		seeds = 20 // enough for all remainders of the seed that select a feature
+		seeds = 20 // 20 seeds have each remainder that selects a feature
 	}
 	for seed := range seeds {
 		rng := rand.New(rand.NewPCG(seed, 1))

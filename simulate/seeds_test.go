@@ -126,9 +126,9 @@ var again = map[string][]uint64{
 	// A pod created after its ReplicaSet was scaled to 0; a first document that never serves; a push while one workload has only new pods, and
 	// a Service sends all users of the other workload to new pods.
 	"Pushes": {180, 4000432, 8200059},
-	// An abort of a release whose Deployment has another name in Git; fewer replicas in Git while Kubernetes removes the old pods; a document
-	// that came back with its Deployment; a preview that is ready before the pods of a scale-up from 0; a smaller weight before Kubernetes
-	// has seen the step of 100 %; an abort of all workloads by the Deployment under its former name.
+	// An abort of a release whose Deployment has another name in Git; fewer replicas in Git while Kubernetes removes the old pods; a
+	// document that came back with its Deployment; a preview that is ready before the pods of a scale-up from 0; a smaller weight before
+	// Kubernetes has seen the step of 100 %; an abort of all workloads by a request on the renamed Deployment.
 	"BreakGlassAndPeople": {52954, 52153, 52199, 90128, 90550, 71888},
 	// A second user's abort that restarted pods of a release after its rollback; a request that names a future serial; an abort of a
 	// recorded step before its apply; a rollback while a switch was being recorded.
@@ -144,7 +144,7 @@ var again = map[string][]uint64{
 	// An old abort of a version that came again; a route that another process had just removed.
 	"Eight": {400262, 1000332},
 	// Routes of steps added while Kubernetes replaced pods; a push during the hook of a change without a template; recorded Jobs that
-	// another process is about to create; a rollback that waits for its record past its own time.
+	// another process is about to create; a rollback that waits for its record after the app's next pass is due.
 	"HookPair": {93053, 110221, 1000153, 1000359, 4000187},
 	// The text of a rejection, under a new name; a workload without routes beside a workload with routes; a strategy changed during the
 	// analysis after the switch.
@@ -164,11 +164,11 @@ var again = map[string][]uint64{
 	// unrecorded first deployment.
 	"PeopleAndSteps": {132544, 132872, 400062, 5000195},
 	// Pods set by hand; a retry that another decision replaced while the app was held; too many ready pods; a late pod; a paused document;
-	// an app's second last name; a moved owner; a workload that has pods again, when the others had moved.
+	// an app's second last name; a moved owner; a workload that has pods again, after the others had moved.
 	"PeopleAndSizes": {135, 87, 210, 272, 487, 2266, 40056, 600015},
 	// A rejected content, and then documents of other workloads; a Job of a renamed app that then takes over the old name's record; a
-	// document that comes during a deployment with hooks; fewer new pods after an image was set by hand; documents that change nothing else
-	// while a Job runs; a release after a commit without objects.
+	// document that comes during a deployment with hooks; fewer new pods after an image was set by hand; new documents without another
+	// change while a Job runs; a release after a commit without objects.
 	"PeopleAndHooks": {101, 600142, 1000012, 1000381, 6000181, 6000151, 6000160},
 	// A scale-up before Kubernetes saw 0 replicas; matched users after a restart of gitrollout; a scale-up before the last pods were gone;
 	// stable pods that no process saw start; a kill of the only pod while Git refuses to record the promotion.
@@ -178,7 +178,6 @@ var again = map[string][]uint64{
 	"SlowApps": {861, 300017, 600057},
 }
 
-// seedRun is one seed in one world.
 type seedRun struct {
 	world int
 	seed  uint64
@@ -209,7 +208,6 @@ func play(seed uint64, c chaos, m mutation, verbose bool) *universe {
 	return u
 }
 
-// outcome is the result of one run.
 type outcome struct {
 	failure       string
 	writes, stale int

@@ -123,8 +123,8 @@ func smallerLater(rng *rand.Rand) []any {
 }
 
 // came returns how many pods may be new after a scale-up during the release: the steps' share of the workload's smallest size during the
-// release, and all pods added since. Before gitrollout sees a scale-up, Kubernetes creates the added pods with the new version. After a
-// scale to 0, came returns 0, because only the step limits the number.
+// release, and all pods added to this size. Before gitrollout sees a scale-up, Kubernetes creates the added pods with the new version.
+// After a scale to 0, came returns 0, because only the step limits the number.
 func (t *try) came(d *kube.Deployment, legs []leg, step int) int {
 	low, known := t.low[d.Workload]
 	if !known || d.Replicas <= low {

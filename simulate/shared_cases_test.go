@@ -105,7 +105,8 @@ func TestFirstAppKeepsItsPlace(t *testing.T) {
 	}
 }
 
-// TestSharedChangePassesUnhealthyApps checks that all healthy apps take a shared change without a user, even if other apps are unhealthy.
+// TestSharedChangePassesUnhealthyApps checks that all healthy apps take a shared change without a user's help, even if other apps are
+// unhealthy.
 func TestSharedChangePassesUnhealthyApps(t *testing.T) {
 	w := newSharedWorld(t, 1, 14, baseRenderer{plain: true}, nil)
 	w.cluster.Kube.Fate = func(version string) kube.Lifetime {
@@ -234,8 +235,8 @@ func TestSharedBaseOfPlainApps(t *testing.T) {
 	}
 }
 
-// TestRevertOfASharedChange checks that apps with own changes take a reverted base at once, although an app has rejected a version with
-// this base.
+// TestRevertOfASharedChange checks that recently changed apps take a reverted base at once, although another app has rejected a version
+// with this base.
 func TestRevertOfASharedChange(t *testing.T) {
 	w := newSharedBase(t, 1, 14)
 	w.start()

@@ -19,7 +19,7 @@ import (
 	"gitrollout.dev/gitrollout/simulate/memgit"
 )
 
-// baseRenderer renders apps that read base/version and their own file version. The pods' image has both contents as its tag.
+// baseRenderer renders apps that read base/version and their own file `version`. The pods' image has both contents as its tag.
 type baseRenderer struct {
 	base  func(tree rollout.Tree, app string) string // the file that an app reads instead of base/version; may be nil
 	plain bool                                       // without Rollout documents
@@ -132,7 +132,7 @@ type sharedBase struct {
 	rng     *rand.Rand
 	names   []string // of the apps now; "" if Git no longer lists the app
 	brief   bool     // the run ends before the check that all apps take the last version
-	pumps   bool     // the process's pumps run in any order, so that transitions wait while Git moves
+	pumps   bool     // the process's pumps run in any order, so that Git may change before a transition is pushed
 	log     bytes.Buffer
 	serial  int
 	base    []string                   // the base's versions so far
@@ -259,7 +259,6 @@ func (w *sharedBase) pushFile(what, file, content string) {
 	w.commit(what, map[string][]byte{file: data})
 }
 
-// act is one random act of a user.
 func (w *sharedBase) act() {
 	w.serial++
 	i := w.rng.IntN(len(w.names))
@@ -308,7 +307,6 @@ func (w *sharedBase) pushBase(what, version string) {
 	w.pushFile(what, "base/version", w.base[len(w.base)-1])
 }
 
-// own pushes an app's own version.
 func (w *sharedBase) own(what string, i int, version string) {
 	if w.names[i] != "" {
 		w.pushFile(what, "apps/"+w.names[i]+"/version", version)

@@ -166,7 +166,6 @@ func (p *story) rewritten(more map[string]string) {
 	p.git.Set("Ann", Branch, made)
 }
 
-// checkPhase reports an error unless an app has the phase want.
 func (p *story) checkPhase(app string, want rollout.Phase) {
 	p.t.Helper()
 	if is := p.state(app); is.Phase != want {
@@ -174,7 +173,6 @@ func (p *story) checkPhase(app string, want rollout.Phase) {
 	}
 }
 
-// checkServes reports an error unless a Deployment has the image want.
 func (p *story) checkServes(deployment, want string) {
 	p.t.Helper()
 	if is := p.serving(deployment); is != want {

@@ -78,7 +78,7 @@ func randomRoute(rng *rand.Rand) map[string]any {
 // isRouted reports whether the workload's Rollout document has a router.
 func (w workloadSource) isRouted() bool { return w.canary["trafficRouting"] != nil }
 
-// route returns the manifest in Git of the HTTPRoute of a workload with a router.
+// route returns the HTTPRoute of a workload with a router, as in Git.
 func (w workloadSource) route() map[string]any {
 	backends := []any{map[string]any{"name": w.services[0], "port": 80}, map[string]any{"name": w.services[1], "port": 80, "weight": 0}}
 	spec := map[string]any{"rules": []any{map[string]any{"backendRefs": backends}}}

@@ -51,7 +51,7 @@ type chaos struct {
 	freezes     bool // users freeze all releases for a while
 	owners      bool // other field managers also apply fields of ConfigMaps
 	glass       bool // users abort releases by an annotation in the cluster (break glass), sometimes with wrong values
-	now         bool // users also roll back by themselves, from clones
+	now         bool // users also run "abort --break-glass --now" from clones
 	restarts    bool // users restart the pods of stable versions
 	spoils      bool // some or all pods of a stable version break, and later pods of this version never become ready
 }

@@ -25,9 +25,9 @@ func (p *story) versionOf(branch, file string) string {
 	return version
 }
 
-// TestVersionsInARelease converts main's files to another apiVersion during two releases: nothing moves. Each new record gets the
-// configuration's apiVersion, and promotion files get the record's apiVersion. Reverting the configuration rewrites the records with the
-// old apiVersion.
+// TestVersionsInARelease converts main's files to another apiVersion during two releases: no object and no record changes. Each new record
+// gets the configuration's apiVersion, and promotion files get the record's apiVersion. Reverting the configuration rewrites the records
+// with the old apiVersion.
 func TestVersionsInARelease(t *testing.T) {
 	p := atGates(t)
 	branch, apps, version := p.config.StateBranch, fmt.Sprint(p.status()), p.cluster.version
@@ -64,8 +64,8 @@ func TestVersionsInARelease(t *testing.T) {
 	check("shop", rollout.StepsVersion, rollout.AlphaVersion)
 }
 
-// TestUnknownVersions pushes a file with an unknown apiVersion during a release. Nothing moves, and the error names the apiVersion and the
-// fix. When main has the former file again, the release continues at the same step.
+// TestUnknownVersions pushes a file with an unknown apiVersion during a release. No object changes, and the error names the apiVersion and
+// the fix. When main has the former file again, the release continues at the same step.
 func TestUnknownVersions(t *testing.T) {
 	template := "---\napiVersion: gitrollout.dev/v1alpha1\nkind: AnalysisTemplate\nmetadata: {name: errors}\nspec: " +
 		"{metrics: [{name: errors, provider: {prometheus: {address: \"http://p\", query: x}}}]}\n"

@@ -36,7 +36,7 @@ func applies(apply apply) wrap {
 	return func(p starting) { p.Applier = applier{p.View, p, apply} }
 }
 
-// writes returns a wrap that changes a copy of each object before it is written.
+// writes returns a wrap that writes a changed copy of each object.
 func writes(change func(p starting, app string, o rollout.Object)) wrap {
 	return applies(func(ctx context.Context, p starting, app string, objects []rollout.Object) error {
 		objects = rollout.Mapped(objects, rollout.Object.Copy)

@@ -104,8 +104,8 @@ func TestDaemonSetEvictions(t *testing.T) {
 	}
 }
 
-// TestDaemonSetEvictsBesideStrays checks that stray pods, which are on nodes that should have none, allow no further evictions. While the
-// controller removes other surplus pods, no ready pod is evicted.
+// TestDaemonSetEvictsBesideStrays checks that stray pods allow no further evictions. A stray pod is on a node that should have none. While
+// the controller removes other surplus pods, no ready pod is evicted.
 func TestDaemonSetEvictsBesideStrays(t *testing.T) {
 	for strays, want := range map[int]int{2: 1, 1: 0, 0: 0} {
 		in := agentsAt(t, 50, "oooooooooo", nil)
@@ -116,7 +116,7 @@ func TestDaemonSetEvictsBesideStrays(t *testing.T) {
 	}
 }
 
-// TestDaemonSetEvictsInTurn checks that a release evicts pods in the same order of nodes until the release ends. The next release must use
+// TestDaemonSetEvictsInTurn checks that a release evicts pods in one order of nodes until the release ends. The next release must use
 // another order.
 func TestDaemonSetEvictsInTurn(t *testing.T) {
 	atOnce := func(s *rollout.Spec) { s.MaxUnavailable = percent(100) }

@@ -108,7 +108,6 @@ func checkPhase(t *testing.T, when string, in strategies.Input, want rollout.Pha
 	}
 }
 
-// changeLive changes the observed state of a workload.
 func changeLive(in *strategies.Input, w rollout.Workload, change func(*rollout.ObservedWorkload)) {
 	live := in.Observed.Workloads[w]
 	change(&live)

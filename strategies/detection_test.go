@@ -21,7 +21,7 @@ const (
 )
 
 // TestDetections checks which analyses of a release have a detection. A detection has the step, the new version's share of all requests,
-// the number of looks, the rate and stable's share of bad requests.
+// the looks, the request rate, and the stable version's share of bad requests.
 func TestDetections(t *testing.T) {
 	of := func(metrics ...rollout.Metric) *rollout.Analysis { return &rollout.Analysis{Metrics: metrics} }
 	endless := comparedMetric("errors")

@@ -92,8 +92,8 @@ func TestEntryOfAHeldApp(t *testing.T) {
 }
 
 // TestEntryOfAStage checks an app that waits for the previous stage. The app is held without an error, gets no additional replicas, and
-// stays held while other clusters' records are being read. When the wait ends, the release begins. Its subject has the entry's note, and
-// its record has no entry.
+// stays held while other clusters' records are being read. When the wait ends, the release begins. The commit subject has the entry's note,
+// and the record has no entry.
 func TestEntryOfAStage(t *testing.T) {
 	h := oneWeb(nil)
 	in := world(h)

@@ -142,8 +142,9 @@ func TestExperimentMeasures(t *testing.T) {
 	}
 }
 
-// TestExperimentShares checks that an experiment's template gets requests only while all its pods are ready and known to the proxies, which
-// is recorded first. The experiment's objects stay until the proxies know that the templates get no requests.
+// TestExperimentShares checks that an experiment's template gets requests only while all its pods are ready and known to the proxies. The
+// record first has the readiness, and then the weights. The experiment's objects stay until the proxies know that the templates get no
+// requests.
 func TestExperimentShares(t *testing.T) {
 	h := routedWeb(func(s *rollout.Spec) {
 		s.Canary.Steps = []rollout.Step{{Experiment: &rollout.Experiment{
@@ -243,7 +244,7 @@ func TestExperimentShares(t *testing.T) {
 		strategies.Head{Commit: rollout.Commit{ID: commitID(1)}, Render: h.at(commitID(1))}
 	in.Source = h.at(in.State.Source)
 	in.State.Serial, in.State.Release.Serial = 1, 1
-	changeLive(&in, web, func(live *rollout.ObservedWorkload) { // the step needs no pods of the new version beside the experiment's
+	changeLive(&in, web, func(live *rollout.ObservedWorkload) { // the step needs no other pods of the new version
 		live.Hash = h.at(commitID(0)).Templates[web]
 		live.BreakGlass = rollout.BreakGlass{Release: hash, Serial: 1, At: in.Now}.Encode()
 	})

@@ -109,7 +109,7 @@ func (s *sim) reached(d *kube.Deployment, spec rollout.Spec) []string {
 }
 
 // allowBack permits users to return to an older version in three cases: after a rejection, after a push of a version that served before,
-// and in a rollback that sees pods of another version.
+// and in a rollback whose input shows pods of another version.
 func (s *sim) allowBack(in strategies.Input, d strategies.Decision) {
 	is := d.State
 	switch {
@@ -123,7 +123,7 @@ func (s *sim) allowBack(in strategies.Input, d strategies.Decision) {
 	}
 }
 
-// seesOthers reports whether the input of a decision shows pods of another version, although these pods may be gone by now.
+// seesOthers reports whether a decision's input shows pods of another version. These pods may be gone by now.
 func seesOthers(in strategies.Input) bool {
 	return slices.ContainsFunc(in.State.Progress, func(p rollout.Progress) bool {
 		return slices.ContainsFunc(in.Observed.Workloads[p.Workload].Revisions, func(r rollout.Revision) bool {

@@ -44,7 +44,7 @@ func TestEarly(t *testing.T) {
 	}
 }
 
-// TestWaitsOfAFastRelease checks that a version that was verified before waits only for pods and delays.
+// TestWaitsOfAFastRelease checks that the release of an earlier verified version waits only for pods and delays.
 func TestWaitsOfAFastRelease(t *testing.T) {
 	h := twoVersions(nil)
 	in := inFlight(h, 0, set(h, commitID(1), 0, 0), set(h, commitID(0), 10, 10))

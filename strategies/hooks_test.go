@@ -119,7 +119,8 @@ func (l *hookLife) isCommitted(was, is rollout.State, subject string) {
 	}
 }
 
-// hold fails the test for each hook at the given time (before, after or abort) that has not succeeded, unless its failure is ignored.
+// hold fails the test for each hook of the given time (before, after or abort) that has neither succeeded nor failed with an ignored
+// failure.
 func (l *hookLife) hold(subject, commit string, release rollout.Hash, when rollout.HookWhen, runs []rollout.HookRun) {
 	for _, h := range hook.At(l.git.at(commit).Objects, when, hook.Release{}) {
 		if !slices.ContainsFunc(runs, func(r rollout.HookRun) bool {

@@ -143,8 +143,8 @@ func TestStableComesBackBesideTheNewVersion(t *testing.T) {
 	}
 }
 
-// TestUsersStayThroughAnotherStrategy checks a Rollout document that loses its Service switch after the Service has switched. Users stay on
-// the new version: while old pods are kept, the former Service selects the new version.
+// TestUsersStayThroughAnotherStrategy checks a Rollout document that loses its Service switch after the Service has switched. While old
+// pods are kept, the former strategy's Service must still select the new version.
 func TestUsersStayThroughAnotherStrategy(t *testing.T) {
 	spec := readSpec(t, []byte("replicas: 2\ncanary: {steps: [{setWeight: 20}]}\n"), "web")
 	p := plan.Compile(spec)

@@ -174,7 +174,7 @@ func TestAProcessForEachMeasurement(t *testing.T) {
 	}
 }
 
-// TestElapsedSince checks that a measurement has the beginnings of the workload's step and of the release. A restart keeps both times.
+// TestElapsedSince checks that a measurement has the start times of the workload's step and of the release, also after a restart.
 func TestElapsedSince(t *testing.T) {
 	l := newLab(t, rollout.Metric{Name: "m", Interval: 10 * time.Second, Count: 5, Retention: 10})
 	begins := func() [2]time.Time {

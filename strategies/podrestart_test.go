@@ -9,8 +9,8 @@ import (
 	"gitrollout.dev/gitrollout/strategies"
 )
 
-// TestRestarts checks which restarts delete pods five seconds after the request, the largest tolerated difference of clocks. Ten pods of
-// web were created before the request, and 2 pods may be missing at the same time.
+// TestRestarts checks which restarts delete pods five seconds after the request. Clocks may differ by at most five seconds. Ten pods of web
+// were created before the request, and 2 pods may be missing at the same time.
 func TestRestarts(t *testing.T) {
 	h := oneWeb(func(s *rollout.Spec) { s.MinReadySeconds = 10 })
 	stable := h.at(commitID(0)).Release()
@@ -69,7 +69,6 @@ func TestRestarts(t *testing.T) {
 	}
 }
 
-// membersOf returns the pods of a ReplicaSet, created at noon.
 func membersOf(r rollout.Revision) (all []rollout.Pod) {
 	for i := range r.Pods {
 		all = append(all, rollout.Pod{Name: r.Name + "-" + string(rune('a'+i)), Ready: i < r.Ready(), Created: noon})

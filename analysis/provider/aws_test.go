@@ -24,7 +24,8 @@ func wantSignature(t *testing.T, r *http.Request, scope, signed string) {
 	}
 }
 
-// signed returns a test case of Prometheus on AWS with signed requests. env lists environment variables: NAME=VALUE, separated by spaces.
+// signed returns a test case in which requests to Prometheus on AWS are signed. env lists environment variables: NAME=VALUE, separated by
+// spaces.
 func signed(env, sigv4 string, serve server) contract {
 	c := prometheusContract
 	c.config = "{address: ADDRESS/workspaces/ws-1, query: up, authentication: {sigv4: " + sigv4 + "}}"

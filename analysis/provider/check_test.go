@@ -71,7 +71,6 @@ func TestMinimal(t *testing.T) {
 	}
 }
 
-// must fails the test immediately if there is an error.
 func must(t testing.TB, err error) {
 	t.Helper()
 	if err != nil {

@@ -37,7 +37,7 @@ type contract struct {
 	env     map[string]string
 	serve   server
 	answers []canned
-	// anyText means that text that is not JSON is a value. anyStatus means that status 500 is a verdict.
+	// If anyText is set, a response that is not JSON is a value. If anyStatus is set, status 500 is a verdict.
 	anyText, anyStatus bool
 	compare            *analysis.Compare // set if the metric compares both versions
 	content            string            // the content type of the responses; "" is JSON
@@ -59,7 +59,7 @@ func documented(route string, allowed func(*http.Request) bool, check func(f *fa
 	}
 }
 
-// hasHeader allows requests with a header.
+// hasHeader allows requests with this header and value.
 func hasHeader(name, value string) func(*http.Request) bool {
 	return func(r *http.Request) bool { return r.Header.Get(name) == value }
 }
@@ -166,7 +166,6 @@ func (f *fake) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// send writes the reply.
 func (f *fake) send(w http.ResponseWriter) {
 	w.Header().Set("Content-Type", cmp.Or(f.c.content, "application/json"))
 	_, _ = io.WriteString(w, f.reply)
@@ -410,7 +409,7 @@ func TestTime(t *testing.T) {
 
 func TestNobodyListens(t *testing.T) {
 	forEach(t, func(_ *testing.T, _ contract, b *bench) {
-		b.configure("http://127.0.0.1:1") // another process may reuse the port of a closed server
+		b.configure("http://127.0.0.1:1") // nothing listens on port 1; another process may reuse a closed server's port
 		b.wantError("dial: connect: connection refused")
 	})
 }

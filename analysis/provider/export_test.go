@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// PrometheusAddresses are the variables with a default address.
+// PrometheusAddresses are the environment variables for the default address.
 var PrometheusAddresses = prometheusAddresses
 
 var (
@@ -49,7 +49,7 @@ func (c *diceConfig) measure(context.Context, *session) (Result, error) {
 	return Result{Value: float64(c.Sides), Message: "rolled by s3cret"}, nil
 }
 
-// AddDice adds a row to the table.
+// AddDice adds the provider dice to the table of providers, until remove is called.
 func AddDice() (remove func()) {
 	known := table
 	table = append(slices.Clone(table), provider{"dice", func() config { return &diceConfig{} }})

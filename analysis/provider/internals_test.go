@@ -10,7 +10,6 @@ import (
 
 var testNow = time.Date(2026, 1, 31, 12, 0, 30, 0, time.UTC)
 
-// must fails the test immediately if there is an error.
 func must(t testing.TB, err error) {
 	t.Helper()
 	if err != nil {

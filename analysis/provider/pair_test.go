@@ -100,8 +100,8 @@ func cloudWatchPair(texts ...string) string {
 		b.String() + `</MetricDataResults><Messages/></GetMetricDataResult></GetMetricDataResponse>`
 }
 
-// TestComparisons measures both versions with each provider whose results have the names bad and of. Without bad, there are 0 bad requests.
-// Without of, there are no requests.
+// TestComparisons measures both versions with each provider whose results have the names "bad" and "of". Without "bad", there are 0 bad
+// requests. Without "of", there are no requests.
 func TestComparisons(t *testing.T) {
 	prometheus := func(bad, of string) string {
 		series := []string{}
@@ -150,7 +150,7 @@ func TestComparisons(t *testing.T) {
 	}
 }
 
-// TestHalfAPairOfWavefront checks a comparison of which only one series has points yet. The result is a list, which is no error.
+// TestHalfAPairOfWavefront checks a comparison in which only one of two series has points yet. The resulting list is no error.
 func TestHalfAPairOfWavefront(t *testing.T) {
 	b := newBench(t, wavefrontContract)
 	b.request.Compare = &analysis.Compare{}

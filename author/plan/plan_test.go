@@ -80,7 +80,6 @@ func TestPlans(t *testing.T) {
 	}
 }
 
-// must fails the test if there is an error.
 func must(t testing.TB, err error) {
 	t.Helper()
 	if err != nil {
@@ -260,7 +259,7 @@ func TestAdopted(t *testing.T) {
 	const held = "held: Deployment shop/cart runs another template in the cluster; commit that template first"
 	for name, c := range map[string]struct {
 		change plan.Change
-		live   map[string]bool // whether a running workload has this template; no entry if it does not run
+		live   map[string]bool // whether a running workload has this template; no entry for a workload that does not run
 		want   string
 	}{
 		"none runs":           {plan.First, nil, without},

@@ -12,7 +12,7 @@ import (
 )
 
 // TestOrder checks the order, approvals and earliest times of the stages that a change reaches. A stage waits for the release and the soak
-// in the slowest cluster of the stage before. Apps that the stage before does not change, rollbacks, and versions that served before do not
+// in the slowest cluster of the stage before. Rollbacks, versions that served before, and apps that the stage before does not change do not
 // wait.
 func TestOrder(t *testing.T) {
 	noon := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
@@ -59,8 +59,8 @@ till: 3 of 3 (prod), earliest: immediately
 `, seen)
 }
 
-// TestOrderByMaxUpdate checks that a cluster enters when enough clusters of lower rank have soaked. Clusters without the change need no
-// soak. A cluster that cannot take the change never soaks.
+// TestOrderByMaxUpdate checks that clusters enter by rank, and that at most MaxUpdate of them release or soak at once. Clusters without the
+// change do not count. A cluster that cannot take the change always counts.
 func TestOrderByMaxUpdate(t *testing.T) {
 	noon := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 	s := rollout.Stage{Name: "prod", Clusters: []string{"a", "b", "c", "d"}, Soak: 5 * time.Minute}
@@ -69,7 +69,7 @@ func TestOrderByMaxUpdate(t *testing.T) {
 	for name, c := range map[string]struct {
 		most    rollout.Amount
 		without int // rank of a cluster without the change, or -1
-		invalid int // rank of a cluster that cannot take the change; -2 - rank: its configuration is invalid; -1: none
+		invalid int // rank of the cluster with an invalid app; -2 - rank: the cluster's configuration is invalid; -1: none
 		want    string
 	}{
 		"all":                   {rollout.Amount{Value: 100, Percent: true}, -1, -1, "0 0 0 0"},
@@ -116,8 +116,8 @@ func TestOrderByMaxUpdate(t *testing.T) {
 	}
 }
 
-// TestOrderDelaysSteps checks that an app's steps begin no earlier than the app's entry into the stage. If a step's time is already later,
-// the time stays. The times are unknown if a cluster of the stage before cannot take the change.
+// TestOrderDelaysSteps checks that an app's steps begin no earlier than the app's entry into the stage. Later step times stay. The times
+// are unknown if a cluster of the stage before cannot take the change.
 func TestOrderDelaysSteps(t *testing.T) {
 	noon := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 	in := func(minutes int) time.Time { return noon.Add(time.Duration(minutes) * time.Minute) }

@@ -64,8 +64,8 @@ func withCharts(files map[string]string, folders ...string) map[string]string {
 	return files
 }
 
-// TestWhatIsNotHereIsNamed checks the messages about a deployed folder that cannot be an app, and about an Application
-// with another cluster or a fixed version. The message about the folder flux-system mentions no other objects.
+// TestWhatIsNotHereIsNamed checks the messages about a deployed folder that cannot be an app, and about an Application that targets another
+// cluster or a fixed version. The message about the folder flux-system mentions no other objects.
 func TestWhatIsNotHereIsNamed(t *testing.T) {
 	got := proposed(t, map[string]string{
 		"clusters/prod/all.yaml": document(fluxFolder, "configs", "{path: ./configs}") + document(fluxFolder, "all", "{path: ./clusters/prod}"),
@@ -318,8 +318,8 @@ left out infra/releases.yaml: HelmRelease other uses the chart shop, which is no
 		"add it with gitrollout vendor --from infra, commit it, and run this again", proposed(t, files))
 }
 
-// TestAppsOfAnotherEnvironment checks that a folder and settings are omitted if only another environment deploys
-// them. The environment comes from the deploying object: from its file, name, destination, namespace or value files.
+// TestAppsOfAnotherEnvironment checks that a folder and settings are omitted if only another environment deploys them. The environment
+// comes from the object that deploys them: from its file, name, destination, namespace or value files.
 func TestAppsOfAnotherEnvironment(t *testing.T) {
 	of := func(name, destination, source string) string {
 		return document(argoApp, name, "{destination: {"+destination+"}, source: {repoURL: https://git.example.com/x.git, "+source+"}}")

@@ -10,10 +10,10 @@ func (p *Proposal) Matches(tree rollout.Tree, e Entry, folders []string) bool {
 }
 
 var (
-	LikeAll       = likeAll       // returns one entry for a group
+	LikeAll       = likeAll       // merges the settings of a group of folders
 	Environment   = environment   // returns the environment in a folder's name
 	GlobOf        = globOf        // returns the glob of a folder
-	NameOf        = nameOf        // returns the app's name of a folder
+	NameOf        = nameOf        // returns the name of a folder's app
 	VariablesText = variablesText // writes the variables of an entry
 	ConfigText    = configText    // writes a configuration
 )

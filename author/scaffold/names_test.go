@@ -32,7 +32,7 @@ func TestNames(t *testing.T) {
 }
 
 // TestWhichCluster checks the chosen environment and cluster name. Common environments come first, in order of preference, then other
-// environments by name. Without an environment, the cluster is prod. A cluster's name may contain the environment.
+// environments by name. Without environment and name, the cluster is prod. A given name may begin or end with the environment.
 func TestWhichCluster(t *testing.T) {
 	for _, c := range []struct{ roots, cluster, want, env string }{
 		{"web/overlays/us web/overlays/eu", "", "eu", "eu"},
@@ -134,8 +134,8 @@ func TestManyLeftOut(t *testing.T) {
 	compare.Check(t, want, p.Told(scaffold.Survey{}))
 }
 
-// TestWhoKeepsAnObject checks that, if a kustomization and a chart have the same object, only the kustomization
-// becomes an app. It also checks that an entry allows the objects that its apps have outside of their namespace.
+// TestWhoKeepsAnObject checks that, if a kustomization and a chart have the same object, only the kustomization becomes an app. It also
+// checks that an entry allows its apps' cluster-scoped objects.
 func TestWhoKeepsAnObject(t *testing.T) {
 	p := propose(t, treeOf(map[string]string{"a/Chart.yaml": chartOfShop}, "b"), "", func(a rollout.App) (*rollout.Render, error) {
 		return &rollout.Render{App: a, Objects: []rollout.Object{
@@ -150,7 +150,7 @@ func TestWhoKeepsAnObject(t *testing.T) {
 	compare.Contains(t, entriesOf(p), "clusterResources: [rbac.authorization.k8s.io/ClusterRole]")
 }
 
-// TestWhatEnginesSayThatIsLost checks that an app's settings of Flux or Argo CD without an equivalent in an entry are reported.
+// TestWhatEnginesSayThatIsLost checks that settings of Flux or Argo CD that an entry cannot have are reported.
 func TestWhatEnginesSayThatIsLost(t *testing.T) {
 	got := proposed(t, withCharts(map[string]string{
 		"env/prod.yaml":               "a: 3\n",

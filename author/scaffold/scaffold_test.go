@@ -13,7 +13,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// empty is a tree without files. Tests add files by With.
+// empty is a tree without files. The function With adds files.
 type empty struct{}
 
 func (empty) Lookup(name string) (rollout.Entry, bool, error) {
@@ -34,7 +34,6 @@ func treeOf(files map[string]string, kustomizations ...string) rollout.Tree {
 	return scaffold.With(empty{}, all)
 }
 
-// must fails the test if there is an error.
 func must(t testing.TB, err error) {
 	t.Helper()
 	if err != nil {
@@ -49,7 +48,7 @@ func look(t *testing.T, tree rollout.Tree) scaffold.Survey {
 	return s
 }
 
-// propose returns the proposal for a cluster. If cluster is "", Propose chooses the name.
+// propose returns the proposal for a cluster. If cluster is "", Propose chooses the cluster's name.
 func propose(t *testing.T, tree rollout.Tree, cluster string, build scaffold.Builder) scaffold.Proposal {
 	t.Helper()
 	p, err := scaffold.Propose(tree, look(t, tree), cluster, "gitrollout", build)
@@ -62,7 +61,6 @@ func entriesOf(p scaffold.Proposal) string {
 	return strings.TrimPrefix(scaffold.ConfigText(p.Entries), "apiVersion: gitrollout.dev/v1beta1\nkind: Config\napps:\n")
 }
 
-// namesOf returns the names of the apps in a proposal.
 func namesOf(p scaffold.Proposal) string {
 	return strings.Join(rollout.Mapped(p.Apps, func(a rollout.App) string { return a.Name }), " ")
 }
@@ -261,7 +259,7 @@ func deployment(name, strategy string) rollout.Object {
 	}
 }
 
-// TestRollouts checks that a kustomization gets lines for the new documents, and keeps its other lines.
+// TestRollouts checks that a kustomization gets lines for the new Rollout documents, and keeps its other lines.
 func TestRollouts(t *testing.T) {
 	const none = "apps/web has no Deployment that needs a Rollout document"
 	const documents = "apps/web/rollout.yaml apps/web/kustomization.yaml"
@@ -387,7 +385,7 @@ func TestWith(t *testing.T) {
 	}
 }
 
-// TestCharts checks that charts are apps with the values of their environment, unless other charts or kustomizations use them.
+// TestCharts checks that a chart is an app with its environment's values, unless another chart or a kustomization uses the chart.
 func TestCharts(t *testing.T) {
 	const main = "apiVersion: v2\nname: x\nversion: 1.0.0\n"
 	tree := treeOf(map[string]string{

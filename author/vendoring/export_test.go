@@ -5,7 +5,7 @@ import "context"
 // Files are unpacked files.
 type Files = files
 
-func (f files) Tree() string { return f.tree() } // returns the digest of the lock
+func (f files) Tree() string { return f.tree() } // returns the files' digest, as in vendor.lock
 
 var (
 	OnDisk   = onDisk   // reads vendored files

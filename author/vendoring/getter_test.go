@@ -12,7 +12,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// Bench starts a server at 127.0.0.1. It returns a Getter that has Ann's credentials for the server, and the server's host.
+// Bench starts a server at 127.0.0.1. It returns the server's host, and a Getter with Ann's credentials for the server.
 func Bench(t *testing.T, serve http.HandlerFunc) (*Getter, string) {
 	t.Helper()
 	server := httptest.NewServer(serve)

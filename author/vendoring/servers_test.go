@@ -58,8 +58,8 @@ func TestTheSameTree(t *testing.T) {
 	}
 }
 
-// TestNewest checks that the newest version in a range is chosen. A locked version is chosen instead, and must exist. A tag that is no
-// semantic version is chosen only by its exact name.
+// TestNewest checks that the newest version in a range is chosen. If a version is locked, that version is chosen and must exist. A tag that
+// is no semantic version is chosen only by its exact name.
 func TestNewest(t *testing.T) {
 	for name, c := range map[string]struct {
 		versions  []string

@@ -20,7 +20,6 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// must fails the test if there is an error.
 func must(t testing.TB, err error) {
 	t.Helper()
 	if err != nil {
@@ -167,7 +166,7 @@ func ofSources(t *testing.T, sources string) *world {
 	return w
 }
 
-// copied returns the world with a copy of its folder, for another test.
+// copied returns a world for another test, with a copy of w's folder.
 func (w *world) copied(t *testing.T) *world {
 	t.Helper()
 	own := *w
@@ -176,7 +175,7 @@ func (w *world) copied(t *testing.T) *world {
 	return &own
 }
 
-// redis returns a source: the chart redis in a version or range.
+// redis returns a source: a version or range of the chart redis.
 func redis(version string) string {
 	return "- chart: {repo: http://HOST/charts, name: redis, version: " + version + "}\n  into: charts\n"
 }
@@ -217,7 +216,7 @@ func (w *world) listed() []string {
 	return rollout.Mapped(sources, func(s rollout.VendorSource) string { return s.Into + " " + s.Wants() })
 }
 
-// index replaces the chart index. The new index has only version 20.1.4, with the further fields in more.
+// index replaces the chart index. The new index has only version 20.1.4, with the fields in more.
 func (w *world) index(more string) {
 	w.answers["/charts/index.yaml"] = []byte(strings.ReplaceAll("entries: {redis: [{version: 20.1.4, "+more+"}]}", "HOST", w.host))
 }
@@ -415,7 +414,7 @@ func TestCheck(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			w := updated.copied(t)
 			c.change(w)
-			updated.asked = nil // all copies share the server, which records requests here
+			updated.asked = nil // the copies' common server records requests in this field
 			if got := strings.Join(w.wrong(), "\n"); !strings.Contains(got, c.want) || (c.want == "") != (got == "") {
 				t.Errorf("wrong: %s\nwant %s", got, c.want)
 			}

@@ -110,7 +110,7 @@ func TestAnalysisRun(t *testing.T) {
 	compare.Check(t, []any{0, 12, 12}, []any{code, len(got.Metrics[0].Measurements), strings.Count(errs, "Successful")})
 }
 
-// TestReplay replays recorded releases. Prometheus is queried for the times of the release, and {{elapsed}} is the time since the step
+// TestReplay replays recorded releases. Prometheus is queried at the times of the release, and {{elapsed}} is the time since the step
 // began.
 func TestReplay(t *testing.T) {
 	noon := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)

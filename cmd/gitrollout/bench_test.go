@@ -92,8 +92,8 @@ func (w *benchWorld) change() (ours, plain, floor series) {
 	return ours, plain, floor
 }
 
-// floor measures the least cost of a program that records a push before applying the Deployment. The program only fetches with its own
-// mirror, dry-runs a Deployment, pushes to its own branch, and applies the Deployment.
+// floor measures the least cost of a program that records a push before applying the Deployment. The program fetches into its own mirror,
+// dry-runs a Deployment, pushes to its own branch, and applies the Deployment.
 func (w *benchWorld) floor() sample {
 	w.b.Helper()
 	ctx := w.b.Context()
@@ -176,8 +176,8 @@ func (s series) String() string {
 
 func ms(d time.Duration) string { return fmt.Sprintf("%.1f", float64(d)/float64(time.Millisecond)) }
 
-// benchWorld has a repository of n apps that gitrollout releases, and one app that the pipeline deploys. The pushes change the apps in the
-// fields app and plain.
+// benchWorld has a repository of n apps that gitrollout releases, and one app that the pipeline deploys. The fields app and plain name the
+// apps that pushes change.
 type benchWorld struct {
 	b          *testing.B
 	kube       *testcluster.Cluster
@@ -272,7 +272,7 @@ spec: {selector: {app: %[1]s}, ports: [{port: 80, targetPort: 8080}]}
 	}
 }
 
-// watch sends an arrival each time the API server has a Deployment of the app with another image.
+// watch sends an arrival each time the image of the app's Deployment changes.
 func (w *benchWorld) watch(app benchApp) {
 	named := metav1.ListOptions{FieldSelector: "metadata.name=" + app.name}
 	events, err := w.kube.Kube.AppsV1().Deployments(app.ns).Watch(w.b.Context(), named)

@@ -13,7 +13,8 @@ import (
 	"gitrollout.dev/gitrollout/views/terminal"
 )
 
-// fleetRepo returns a repository with n apps and their records. Every hundredth app is paused, and all other apps are healthy.
+// fleetRepo returns a repository with this number of apps, and their records. Every hundredth app is paused, and all other apps are
+// healthy.
 func fleetRepo(t testing.TB, apps int) *gittest.Repo {
 	t.Helper()
 	repo := gittest.New(t)

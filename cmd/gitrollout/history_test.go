@@ -59,8 +59,8 @@ func TestHistoryIsTheRecord(t *testing.T) {
 	}, transitions)
 }
 
-// TestHistoryNamesWhoMadeIt checks the author of a release that was rejected before its first stage. The record has no author for
-// this release, so the history shows the author of the release's commit. If the commit is missing, the history shows no author.
+// TestHistoryNamesWhoMadeIt checks the author of a release that was rejected before its first step. The record has no author for this
+// release, so the history shows the author of the release's commit. If the commit is missing, the history shows no author.
 func TestHistoryNamesWhoMadeIt(t *testing.T) {
 	repo := fleetRepo(t, 1)
 	head := repo.CommitFiles("faster", map[string]string{"README": "faster"})

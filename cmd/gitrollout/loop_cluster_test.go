@@ -123,7 +123,7 @@ func TestRefusedByTheCluster(t *testing.T) {
 }
 
 // TestForeignObject creates another owner's Ingress with the name of the canary Ingress. Until this Ingress is deleted, the app is held and
-// nothing is applied. If the Ingress appears during a release, gitrollout reports and keeps it, and still rolls back.
+// nothing is applied. If such an Ingress appears during a release, gitrollout reports and keeps it, and pods still roll back.
 func TestForeignObject(t *testing.T) {
 	const routed = `    canary:
       stableService: APP

@@ -165,7 +165,8 @@ func TestAppLeavesGit(t *testing.T) {
 	p.awaitHealthy(second)
 }
 
-// TestAppIsRemovedForGood checks that a user may delete the record of an app that Git no longer has. gitrollout does not write it again.
+// TestAppIsRemovedForGood checks that a user may delete the record of an app that Git no longer has. gitrollout does not write the record
+// again.
 func TestAppIsRemovedForGood(t *testing.T) {
 	w, p := newHealthyWorld(t, version("v1", halfThenGate))
 	w.repo.Remove("apps/" + w.app).Commit("no longer needed")
@@ -174,7 +175,7 @@ func TestAppIsRemovedForGood(t *testing.T) {
 	p.wantUnmoved(stateBranch, 5)
 }
 
-// TestAppThatNeverWas checks an app that leaves Git before its first record could be pushed. It must get no record afterwards.
+// TestAppThatNeverWas checks an app that leaves Git before its first record could be pushed. The app must get no record afterwards.
 func TestAppThatNeverWas(t *testing.T) {
 	w := newLoopWorld(t, version("v1", halfThenGate))
 	p := w.start()
@@ -260,8 +261,8 @@ func TestFolderMoves(t *testing.T) {
 	}
 }
 
-// TestNamespaceChanges moves an app to another namespace while Git refuses pushes. gitrollout may not write to the
-// cluster before Git has the record of the move.
+// TestNamespaceChanges moves an app to another namespace while Git refuses pushes. gitrollout must not write to the cluster before Git has
+// the record of the move.
 func TestNamespaceChanges(t *testing.T) {
 	w := newLoopWorld(t, version("v1", halfThenGate))
 	other := w.kube.Namespace(t)

@@ -122,8 +122,8 @@ func TestRenamedAppIsNotPutBack(t *testing.T) {
 	w.wantPods(pods)
 }
 
-// TestAnAppTakesNothingFromAnother pushes a new app with the Deployment of another app in its files. The new app is held. Neither the
-// running process nor a new process changes the Deployment.
+// TestAnAppTakesNothingFromAnother pushes a new app whose files contain another app's Deployment. The new app is held. Neither the running
+// process nor a new process changes the Deployment.
 func TestAnAppTakesNothingFromAnother(t *testing.T) {
 	w, p := newHealthyWorld(t, version("v1", halfThenGate))
 	pods, other := w.pods(), w.app+"-other"

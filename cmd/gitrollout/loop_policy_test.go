@@ -178,7 +178,6 @@ func TestPromotionOfABotIsShown(t *testing.T) {
 	p.await("nothing is ignored", func(s rollout.State) bool { return s.Ignored == "" })
 }
 
-// TestPolicyFlags checks the errors for invalid values of --policy and --policy-ref.
 func TestPolicyFlags(t *testing.T) {
 	for want, o := range map[string]policyOptions{
 		"--policy and --policy-ref exclude each other":            {file: "a", ref: "b:c"},

@@ -162,7 +162,6 @@ type loopProcess struct {
 	end func()
 }
 
-// restart ends the process and starts another process.
 func (p *loopProcess) restart() *loopProcess {
 	p.w.Helper()
 	p.end()
@@ -324,7 +323,6 @@ func (w *loopWorld) deployment() *appsv1.Deployment {
 	return d
 }
 
-// image returns the image tag of the live Deployment.
 func (w *loopWorld) image() string {
 	w.Helper()
 	_, tag, _ := strings.Cut(w.deployment().Spec.Template.Spec.Containers[0].Image, ":")
@@ -385,7 +383,7 @@ data: {tag: "` + tag + `"}
 	}
 }
 
-// with adds the files in more to files. They replace files of the same names.
+// with adds the files in more to files. A file in more replaces the file of the same name.
 func with(files map[string]string, more map[string]string) map[string]string {
 	for name, content := range more {
 		files[name] = content

@@ -12,7 +12,6 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// must ends the test if err is not nil.
 func must(tb testing.TB, err error) {
 	tb.Helper()
 	if err != nil {

@@ -11,7 +11,7 @@ import (
 )
 
 // TestWriters checks that cluster.yaml names the process that writes the state branch. The epoch in cluster.yaml grows when another process
-// takes over. When another process takes over, an exclusive process stops, and any other process logs a warning and continues.
+// takes over. An exclusive process stops after the takeover. A process that is not exclusive logs a warning and continues.
 func TestWriters(t *testing.T) {
 	w := newLoopWorld(t, version("v1", halfThenGate))
 	wantWriter := func(id string, epoch int) {

@@ -405,7 +405,7 @@ func TestMCPHostileCalls(t *testing.T) {
 	compare.CheckNamed(t, "working copy", "", w.repo.Git("status", "--porcelain"))
 }
 
-// TestMCPCutsLongAnswers checks that too long an answer is cut, and that its end says how much is missing.
+// TestMCPCutsLongAnswers checks that too long an answer is cut, and that the end of the answer says how many bytes are missing.
 func TestMCPCutsLongAnswers(t *testing.T) {
 	t.Parallel()
 	w := &agentWorld{t, fleetRepo(t, 1500), ""}

@@ -34,8 +34,8 @@ func TestOnceFailsWithAHeldApp(t *testing.T) {
 	}
 }
 
-// TestWhatOnceFailsWith checks that once fails if an app is held until a user acts. A freeze, or an app that is no longer held, causes no
-// error.
+// TestWhatOnceFailsWith checks that `gitrollout once` fails if an app is held and needs a user's action. A freeze, or an app that is no
+// longer held, causes no error.
 func TestWhatOnceFailsWith(t *testing.T) {
 	told := &transitions{held: map[string]string{}}
 	tell := func(app string, held *rollout.Held) {

@@ -42,7 +42,7 @@ func (s *podServer) event(text string) {
 	s.events = append(s.events, text)
 }
 
-// await waits for as many events as want has. The events must equal want, in any order.
+// await waits for len(want) events. The events must equal want, in any order.
 func (s *podServer) await(t *testing.T, want ...string) {
 	t.Helper()
 	slices.Sort(want)

@@ -33,7 +33,6 @@ func sshKeygen(t testing.TB, args ...string) {
 	}
 }
 
-// must ends the test if err is not nil.
 func must(t testing.TB, err error) {
 	t.Helper()
 	if err != nil {
@@ -48,7 +47,6 @@ func read(t testing.TB, file string) []byte {
 	return data
 }
 
-// write writes content to a temporary file and returns its path.
 func write(t testing.TB, content string) string {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "file")

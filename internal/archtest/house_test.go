@@ -75,7 +75,6 @@ func TestSizeOfFunctions(t *testing.T) {
 	}
 }
 
-// TestReceivers limits the number of methods of each type.
 func TestReceivers(t *testing.T) {
 	methods := map[string]int{}
 	for _, s := range product(t) {
@@ -92,7 +91,6 @@ func TestReceivers(t *testing.T) {
 	}
 }
 
-// receiver returns the name of a method's type.
 func receiver(e ast.Expr) string {
 	switch e := e.(type) {
 	case *ast.StarExpr:
@@ -105,7 +103,6 @@ func receiver(e ast.Expr) string {
 	return "?"
 }
 
-// TestInterfaces limits the number of methods of each interface.
 func TestInterfaces(t *testing.T) {
 	for _, s := range product(t) {
 		ast.Inspect(s.file, func(n ast.Node) bool {
@@ -121,7 +118,6 @@ func TestInterfaces(t *testing.T) {
 	}
 }
 
-// TestTopFolders limits the number of top-level folders.
 func TestTopFolders(t *testing.T) {
 	entries, err := os.ReadDir(root)
 	must(t, err)

@@ -28,14 +28,12 @@ type source struct {
 	set  *token.FileSet
 }
 
-// dir returns the package's folder.
 func (s source) dir() string { return path.Dir(s.path) }
 
 func (s source) isTest() bool { return strings.HasSuffix(s.path, "_test.go") }
 
 func (s source) line(p token.Pos) int { return s.set.Position(p).Line }
 
-// functions returns the functions and methods that the file declares.
 func (s source) functions() (all []*ast.FuncDecl) {
 	for _, decl := range s.file.Decls {
 		if f, is := decl.(*ast.FuncDecl); is {
@@ -45,7 +43,6 @@ func (s source) functions() (all []*ast.FuncDecl) {
 	return all
 }
 
-// imports returns the paths that the file imports.
 func (s source) imports() []string {
 	var paths []string
 	for _, spec := range s.file.Imports {
@@ -56,7 +53,6 @@ func (s source) imports() []string {
 	return paths
 }
 
-// lines returns the number of the file's lines.
 func (s source) lines() int { return s.set.File(s.file.FileStart).LineCount() }
 
 // parsed is package state, so that the files are parsed once for all tests.
@@ -85,7 +81,6 @@ func parse() (all []source, err error) {
 	return all, err
 }
 
-// product returns the files of the program.
 func product(t *testing.T) []source {
 	t.Helper()
 	return slices.DeleteFunc(slices.Clone(sources(t)), func(s source) bool { return !s.isProduct() })
@@ -124,7 +119,6 @@ func testNames(t *testing.T) map[string]bool {
 	return names
 }
 
-// read returns a file of the repository.
 func read(t *testing.T, name string) string {
 	t.Helper()
 	data, err := os.ReadFile(filepath.Join(root, filepath.FromSlash(name)))

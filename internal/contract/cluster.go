@@ -19,7 +19,6 @@ type Cluster interface {
 	reconciler.Applier
 	// Nodes returns the labels of each node by the node's name.
 	Nodes(ctx context.Context) (map[string]map[string]string, error)
-	// Namespace returns the test's namespace.
 	Namespace() string
 	// Await waits, in real or simulated time, until ok returns true. After a timeout, it fails the test.
 	Await(t *testing.T, what string, ok func() bool)
@@ -31,7 +30,6 @@ type Cluster interface {
 	Delete(t *testing.T, ref rollout.Ref)
 	// Share applies data to a ConfigMap as another field manager.
 	Share(t *testing.T, ref rollout.Ref, data map[string]string)
-	// Data returns a ConfigMap's data.
 	Data(t *testing.T, ref rollout.Ref) map[string]string
 	// Exists reports whether the API server has an object.
 	Exists(t *testing.T, ref rollout.Ref) bool
@@ -130,7 +128,7 @@ func (c *clusterTest) see(deployment string) rollout.ObservedWorkload {
 	return c.observe("", deployment)
 }
 
-// evict evicts a pod. Before, it calls Evict with a wrong UID, which must have no effect.
+// evict evicts a pod. First, it calls Evict with a wrong UID, which must have no effect.
 func (c *clusterTest) evict(p rollout.Pod) {
 	c.Helper()
 	other := p
@@ -297,7 +295,7 @@ func deletedComesBack(c *clusterTest) {
 
 func refused(c *clusterTest) {
 	bad := c.deployment("web", "v1", 2)
-	bad.Map("spec")["minReadySeconds"] = int64(1000) // invalid, because it exceeds progressDeadlineSeconds, which is 600 by default
+	bad.Map("spec")["minReadySeconds"] = int64(1000) // invalid, because it exceeds the default progressDeadlineSeconds (600)
 	var invalid *rollout.InvalidError
 	if err := c.Check(c.Context(), c.app, []rollout.Object{c.config("web", "1"), bad}); !errors.As(err, &invalid) {
 		c.Errorf("Check says %v, want an InvalidError", err)

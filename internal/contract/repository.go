@@ -16,7 +16,6 @@ type Remote interface {
 	Open(t *testing.T) reconciler.Repository
 	// Commit adds files, by path, to a branch, and returns the commit.
 	Commit(t *testing.T, branch string, files map[string]string) string
-	// Force moves a branch to an existing commit.
 	Force(t *testing.T, branch, commit string)
 	// Head returns a branch's commit, or "" if the branch does not exist.
 	Head(t *testing.T, branch string) string

@@ -103,8 +103,8 @@ func (c *clusterTest) nextSecond() {
 	c.Await(c.T, "another second", func() bool { looks++; return looks > 55 })
 }
 
-// pods returns the number of pods of each version, such as "v1 3, v2 1". If not exactly the desired pods exist and are ready, it returns
-// "on the way".
+// pods returns the number of pods of each version, such as "v1 3, v2 1". While pods are surplus, missing or unready, it
+// returns "on the way".
 func pods(live rollout.ObservedWorkload) string {
 	of := map[string]string{}
 	for _, r := range live.Revisions {

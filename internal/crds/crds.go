@@ -85,7 +85,7 @@ func Install(ctx context.Context, config *rest.Config, sets ...Set) error {
 	return nil
 }
 
-// await waits until the definition is established and its kind can be listed, which takes some milliseconds longer.
+// await waits until the definition is established. It then waits some milliseconds, until the kind can be listed.
 func await(ctx context.Context, client dynamic.Interface, definition *unstructured.Unstructured) error {
 	resource := served(definition)
 	for {

@@ -24,8 +24,8 @@ import (
 	"gitrollout.dev/gitrollout/views/doctor"
 )
 
-// sampler makes objects with all fields of a kind. It counts the mappings in n, and adds an unknown field to each mapping with from <= n <
-// to.
+// sampler makes objects with all fields of a kind. It counts the mappings in n. While from <= n < to, it adds an unknown field to each
+// mapping.
 type sampler struct{ from, to, n int }
 
 func (s *sampler) mapping(fields map[string]any) map[string]any {
@@ -249,8 +249,8 @@ func ours(err error) []string {
 	return fields
 }
 
-// TestDuplicatesAsTheServer writes one field of a Deployment twice, for several fields. Strict field validation of the API server refuses
-// the field. The error of validate names the line of the second value.
+// TestDuplicatesAsTheServer checks Deployments that each have one field twice. Strict field validation of the API server refuses this
+// field. The error of validate names the line of the second value.
 func TestDuplicatesAsTheServer(t *testing.T) {
 	w := newWorld(t)
 	gvk := schema.GroupVersionKind{Group: "apps", Version: "v1", Kind: "Deployment"}

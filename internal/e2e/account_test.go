@@ -60,8 +60,7 @@ spec: {metrics: [{name: check, provider: {job: {spec: {template: {spec: {restart
 			now = w.deployment().Spec
 			a.mu.Lock()
 			defer a.mu.Unlock()
-			// The proxy records a write only with its response. The test may read the changed object earlier, so it also waits for the
-			// record.
+			// The proxy records a write after the API server has stored the object. So the test also waits for the record.
 			return *now.Replicas == *before.Replicas && reflect.DeepEqual(now.Strategy, before.Strategy) &&
 				a.changes[change{"PATCH", "deployments", deployer}]
 		}, func() any { return fmt.Sprintf("%d replicas, %+v", *now.Replicas, now.Strategy.RollingUpdate) })

@@ -97,8 +97,8 @@ func TestHeldIsProtected(t *testing.T) {
 		"--as=ann", "--as-group=system:masters", "--as-group=break-glass")
 	w.stop()
 
-	// Only Kubernetes' controllers may delete the Deployment, so that namespaces can be deleted. The test impersonates these controllers.
-	// It deletes no namespace, because Kubernetes would first delete the namespaces of all finished tests.
+	// A user must not delete the Deployment. Kubernetes' controllers may, because they delete namespaces. The test impersonates these
+	// controllers. It deletes no namespace, because Kubernetes would first delete the namespaces of all finished tests.
 	w.awaitRefusal("delete", "deployment/shop", "--dry-run=server")
 	for _, controller := range []string{
 		"system:kube-controller-manager", "system:serviceaccount:kube-system:namespace-controller",

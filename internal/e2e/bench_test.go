@@ -242,7 +242,6 @@ func (f *fleet) await(began time.Time, head, version string, apps []string) (c f
 	return c
 }
 
-// state returns an app's state from the state branch.
 func (f *fleet) state(app string) rollout.State {
 	f.b.Helper()
 	return stateOf(f.b, f.repo, "gitrollout/state/test", app)
@@ -346,7 +345,6 @@ func (w *deployments) note(d *appsv1.Deployment) {
 	}
 }
 
-// tagOf returns the image tag of a Deployment's first container.
 func tagOf(d *appsv1.Deployment) string {
 	_, tag, _ := strings.Cut(d.Spec.Template.Spec.Containers[0].Image, ":")
 	return tag

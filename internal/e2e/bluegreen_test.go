@@ -101,7 +101,6 @@ func readyPods(slices []discoveryv1.EndpointSlice) (names []string) {
 	return names
 }
 
-// versionsOf counts the given pods by version.
 func (w *world) versionsOf(pods []string) map[string]int {
 	w.pods.mu.Lock()
 	defer w.pods.mu.Unlock()

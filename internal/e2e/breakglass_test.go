@@ -20,8 +20,9 @@ import (
 )
 
 // TestBreakGlassNow aborts releases by "abort --break-glass --now" in a clone, after the reconciler is killed. First, two users abort while
-// Git is unreachable, and a reconciler finds a newer version in Git afterwards. Then Git works, and a reconciler starts during the command.
-// The test is not parallel: the Leases of TestReplicas and TestAReplicaWakesUp would stop the command.
+// Git is unreachable. When Git is reachable again, a new reconciler releases a newer version. Then a user aborts this version, and a
+// reconciler starts during the command. The test is not parallel: the Leases of TestReplicas and TestAReplicaWakesUp would stop the
+// command.
 func TestBreakGlassNow(t *testing.T) {
 	app := newShop(4, "scaling: surge", "setWeight: 50", "pause: {}")
 	w := running(t, app.files())
@@ -81,7 +82,7 @@ func TestBreakGlassNow(t *testing.T) {
 	var writes atomic.Int32
 	proxy := proxyOf(t, w)
 	api := httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
-		if changesCluster(r) && writes.Add(1) == 3 { // the first two ask for the user's name and set the annotation
+		if changesCluster(r) && writes.Add(1) == 3 { // the first two requests ask for the user's name and set the annotation
 			w.startExactly(w.flags...)
 		}
 		proxy.ServeHTTP(rw, r)

@@ -10,7 +10,6 @@ import (
 	"gitrollout.dev/gitrollout/internal/gittest"
 )
 
-// clone is a user's clone of a repository.
 type clone struct {
 	*testing.T
 	dir string

@@ -111,7 +111,7 @@ func TestCloneSetScalesInFlight(t *testing.T) {
 	app := clones("", "setWeight: 20", "pause: {}", "setWeight: 40", "pause: {}")
 	w := newKruise(t, app)
 	numbered := app
-	numbered.replicas = "replicas: 5" // without a number, Kruise's webhook would set 1
+	numbered.replicas = "replicas: 5" // without replicas in Git, Kruise's webhook would set 1
 	w.push("with a number", numbered.files())
 	w.start()
 	w.awaitClones(5, 0)
@@ -133,8 +133,8 @@ func TestCloneSetScalesInFlight(t *testing.T) {
 	w.awaitClones(0, 5)
 }
 
-// TestCloneSetJumps promotes a release past two pauses with one command. Then it removes the Rollout document, and sets the Rollout's
-// spec.paused. Only the promotions replace pods.
+// TestCloneSetJumps promotes a release past two pauses with one command. Then one push removes the Rollout document, and the next push
+// restores it with spec.paused. Only the promotions replace pods.
 func TestCloneSetJumps(t *testing.T) {
 	t.Parallel()
 	app := clones("replicas: 5", "{name: first, setWeight: 20}", "pause: {}", "setWeight: 40", "pause: {}",

@@ -217,7 +217,7 @@ mount --bind /dev/null "$0/dev/null"
 mount -o remount,bind,ro "$0"
 exec chroot $USERSPEC "$0" "$@"`
 	cmd := exec.Command("sh", append(append([]string{"-c", script, c.root}, c.config.Config.Entrypoint...), args...)...)
-	// mount needs PATH; the image does not.
+	// The script's mount needs PATH; the image's program does not.
 	cmd.Env = append(append([]string{}, c.config.Config.Env...), "PATH="+os.Getenv("PATH"))
 	cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWNS | syscall.CLONE_NEWPID, Pdeathsig: syscall.SIGKILL}
 	if os.Getuid() == 0 {

@@ -25,7 +25,7 @@ import (
 type gate struct {
 	mu     sync.Mutex
 	names  []string     // names of the effects that reached a server
-	at     map[int]bool // gitrollout is killed before the effects with these numbers; the first is 1
+	at     map[int]bool // gitrollout is killed before the effects with these numbers, which start at 1
 	struck []string     // names of the effects at which gitrollout was killed, as nth formats them
 	kill   func()
 
@@ -197,7 +197,7 @@ func (w *world) awaitRestart(g *gate) {
 	})
 }
 
-// killsInALife is the number of kills per scenario. There are some forty effects, so kills are far apart.
+// killsInALife is the number of kills per scenario. A scenario has some forty effects, so its kills are far apart.
 const killsInALife = 3
 
 // killsApart returns, for each scenario, the numbers of the effects before which gitrollout is killed. Together, the scenarios have a kill

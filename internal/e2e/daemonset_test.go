@@ -155,8 +155,8 @@ func TestNobodyElseSaysHowManyNodesMayBeMissing(t *testing.T) {
 	w.pods.wantReady(t, mark, 9)
 }
 
-// TestDaemonSetNodeOrder checks that a step first updates the nodes that nodeOrder selects, and then other nodes until the step's number is
-// reached.
+// TestDaemonSetNodeOrder checks that a step first updates the nodes that nodeOrder selects, and then other nodes until the step has its
+// number of nodes.
 func TestDaemonSetNodeOrder(t *testing.T) {
 	t.Parallel()
 	app := agents("")
@@ -216,7 +216,8 @@ func daemonLife(t *testing.T, at ...int) (effects []string) {
 	return g.effects()
 }
 
-// TestDaemonSetKilled kills gitrollout before each effect of daemonLife. The next process must update the same nodes, and no others.
+// TestDaemonSetKilled kills gitrollout before each effect of daemonLife. The restarted gitrollout must update the same nodes, and no
+// others.
 func TestDaemonSetKilled(t *testing.T) {
 	t.Parallel()
 	effects := daemonLife(t)

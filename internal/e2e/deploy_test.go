@@ -105,7 +105,7 @@ func (a *audited) note(r *http.Response) {
 	if a.used[what] = true; r.StatusCode == http.StatusForbidden {
 		a.refused[what] = true
 	}
-	// With API servers before 1.34, the client lists objects instead of watching with initial events, so it also needs the right list.
+	// With API servers before 1.34, the client lists objects instead of watching with initial events. So the roles must also allow list.
 	if verb == "watch" && r.Request.URL.Query().Get("sendInitialEvents") != "" {
 		a.used["list "+m[2]+"."+m[1]] = true
 	}
@@ -223,11 +223,11 @@ func TestRightsAreEnoughAndNotMore(t *testing.T) {
 	a.compare(t, roles)
 }
 
-// useEveryRight releases and promotes a new version of an everyKind app. Then it removes the objects of more.yaml from
-// Git until the objects of the given kinds are pruned, and restores them.
+// useEveryRight releases and promotes a new version of an everyKind app. Then it removes the objects of more.yaml from Git, waits until the
+// given kinds are pruned, and restores the objects.
 func (w *world) useEveryRight(kinds ...string) {
 	w.t.Helper()
-	kinds = append(kinds, "NetworkPolicy") // an autoscaler is pruned before the release has ended, the others afterwards
+	kinds = append(kinds, "NetworkPolicy") // an autoscaler is pruned during a release, the other kinds after its end
 	has := func(s rollout.State) bool {
 		return slices.ContainsFunc(s.Inventory, func(r rollout.Ref) bool { return slices.Contains(kinds, r.Kind) })
 	}
@@ -247,7 +247,7 @@ func (a *audited) compare(t *testing.T, roles map[string][]rbacv1.PolicyRule) {
 		t.Errorf("the roles do not allow: %s", what)
 	}
 	for name, rules := range roles {
-		ofApps := strings.Contains(name, "apps") || name == secretsRole // for apps, get is used only in races with other writers
+		ofApps := strings.Contains(name, "apps") || name == secretsRole // gitrollout gets apps' objects only in races with other writers
 		for _, right := range rightsOf(rules) {
 			if !a.used[right] && !(ofApps && strings.HasPrefix(right, "get ")) {
 				t.Errorf("%s allows an unneeded right: %s", name, right)
@@ -294,7 +294,8 @@ func (w *world) createClusterRole(file string) (role rbacv1.ClusterRole) {
 	return role
 }
 
-// useAccount configures a service account for the app, binds a ClusterRole to this account, and lets gitrollout's account impersonate it.
+// useAccount configures a service account for the app, binds a ClusterRole to the app's account, and lets gitrollout's account impersonate
+// the app's account.
 func (w *world) useAccount(account, role string) {
 	w.t.Helper()
 	w.configure("  serviceAccount: " + account + "\n")
@@ -324,7 +325,8 @@ func (w *world) startAs(kubeconfig, address string) {
 	w.start("--kubeconfig", kubeconfig, "--metrics-address", address, "--leader-elect", "--leader-elect-namespace", w.ns)
 }
 
-// TestManifests dry-runs the installation on the API server, with and without components, and passes its arguments to gitrollout run.
+// TestManifests dry-runs the installation on the API server, with and without components, and passes the Deployment's arguments to
+// gitrollout run.
 func TestManifests(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, shop{version: "v1", strategy: canary("", "setWeight: 50")}.files())

@@ -95,7 +95,7 @@ func TestAReplicaWakesUp(t *testing.T) {
 	flags := []string{"--leader-elect", "--leader-elect-namespace", w.ns}
 	started, stopped := make(chan []*world, 1), make(chan *world, 1)
 	w.server.Fault(gittest.Faults{BeforePush: func(n int) {
-		if n != 2 { // the second push records Healthy, which the process then applies
+		if n != 2 { // the second push records Healthy, and the process then applies this record
 			return
 		}
 		replicas := <-started
@@ -118,7 +118,7 @@ func TestAReplicaWakesUp(t *testing.T) {
 	commit := w.stage("v2", app.at("v2").files())
 	w.pods.awaitReady(t, map[string]int{"v1": 2, "v2": 1})
 	recorded := w.repo.Ref(w.stateBranch())
-	written := len(sent.effects()) // with requests from before the stop that arrived later
+	written := len(sent.effects()) // includes requests that the process sent before the stop and that arrived later
 	must(t, old.process.Process.Signal(syscall.SIGCONT))
 	select {
 	case <-old.exited:

@@ -81,8 +81,8 @@ func (f *fleetWorld) matrix() string {
 	return oneLine(output(f.t, cmd))
 }
 
-// awaitReleased waits until a commit has soaked in all clusters, and all pods have the tag. The clusters must get such pods one after the
-// other. The commit must soak in one cluster before the next cluster starts.
+// awaitReleased waits until a commit has soaked in all clusters, and all pods have the tag. No cluster may start a pod with the tag before
+// the commit has soaked in the previous cluster.
 func (f *fleetWorld) awaitReleased(commit, tag string) {
 	f.t.Helper()
 	soaked := func(w *world) (at time.Time) {
@@ -102,7 +102,7 @@ func (f *fleetWorld) awaitReleased(commit, tag string) {
 			w.pods.awaitReady(f.t, map[string]int{tag: 2})
 		}
 	}
-	var before []*world // the clusters that must soak before a cluster takes the change
+	var before []*world // the commit must soak in these clusters before the next cluster starts
 	for _, stage := range f.stages {
 		inOrder := slices.SortedFunc(slices.Values(stage), func(a, b *world) int { return a.pods.first(tag).Compare(b.pods.first(tag)) })
 		for _, w := range inOrder {
@@ -116,8 +116,8 @@ func (f *fleetWorld) awaitReleased(commit, tag string) {
 	}
 }
 
-// goThrough releases v2 in all clusters in order. v3 never becomes ready: only the first cluster starts its pods, and a revert follows. v4
-// is reverted during its hour of soak in the last stage, and no cluster delays this revert.
+// goThrough releases v2 in all clusters in order. v3 never becomes ready: only the first cluster starts pods of v3, and a revert follows.
+// v4 is reverted while it soaks in the last stage, and no cluster delays this revert.
 func (f *fleetWorld) goThrough() {
 	f.t.Helper()
 	first := f.all[0]
@@ -164,7 +164,7 @@ func (f *fleetWorld) goThrough() {
 	}
 }
 
-// TestFleetOfTwoClusters runs goThrough with two clusters of a repository, which are namespaces of one control plane.
+// TestFleetOfTwoClusters runs goThrough with two clusters. Both clusters are namespaces of one control plane.
 func TestFleetOfTwoClusters(t *testing.T) {
 	t.Parallel()
 	fleetOf(t, testcluster.Shared, []string{"dev"}, []string{"prod"}).goThrough()

@@ -156,7 +156,8 @@ func rejectedStory(t *testing.T, server *giteatest.Server, who people) {
 	})
 }
 
-// supersededStory pushes a new version while a pull request is open. This pull request is closed, and the new release gets its own.
+// supersededStory pushes a new version while a pull request is open. This pull request is closed, and gitrollout opens another for the new
+// release.
 func supersededStory(t *testing.T, server *giteatest.Server, who people) {
 	w := newForgeWorld(t, server, who, withGitea, oneGate)
 	w.start(nil, "--interval", "300ms")

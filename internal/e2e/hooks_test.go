@@ -158,7 +158,7 @@ func TestHooks(t *testing.T) {
 var everyDialect = flag.Bool("every-dialect", false, "kill gitrollout at each effect of the hooks of each dialect")
 
 // TestHooksKilled kills gitrollout before each effect of releases with hooks. No Job may be created twice, and no result may be lost.
-// Without -every-dialect, the test uses one dialect per effect: all combinations take ten minutes.
+// Without -every-dialect, each run uses only one dialect, because all combinations take ten minutes.
 func TestHooksKilled(t *testing.T) {
 	withAndWithout(t, func(t *testing.T, plain bool) {
 		effects, want := hooksLife(t, dialects["gitrollout"], plain)

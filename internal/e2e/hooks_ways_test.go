@@ -89,7 +89,6 @@ spec:
 `, name, tag, annotations, spec)
 }
 
-// withJobs returns the files of an app with hooks.
 func withJobs(app shop, jobs ...string) map[string]string {
 	app.more = map[string]string{"hooks.yaml": strings.Join(jobs, "")}
 	return app.files()
@@ -142,8 +141,9 @@ func TestHookInterrupted(t *testing.T) {
 	w.pods.wantStarted(t, map[string]int{"v2": 0})
 }
 
-// TestHooksOfManyReleases checks which Jobs exist after several releases: a hook's newest three, despite their TTL. With a deletion policy,
-// only the hook's newest Job exists. A revert runs only the hook for rollbacks. A commit that changes only a hook runs only this hook.
+// TestHooksOfManyReleases checks that a hook's newest three Jobs exist after several releases, although their TTL has passed. With a
+// deletion policy, only the hook's newest Job exists. A revert runs only the hook for rollbacks. A commit that changes only a hook runs
+// only this hook.
 func TestHooksOfManyReleases(t *testing.T) {
 	t.Parallel()
 	app := hookedShop()

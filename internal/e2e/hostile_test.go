@@ -105,7 +105,7 @@ func (h *hostile) judge(t *testing.T, calm, stormy laps, long bool) {
 	}
 	want := len(shortForm)
 	if long {
-		want = min(h.pushed, len(h.all)) / 2 // the other bombs are still being rendered at the next push
+		want = min(h.pushed, len(h.all)) / 2 // the next push replaces a bomb that is still being rendered
 	}
 	if len(h.became) < want {
 		t.Errorf("%d of %d bombs had an end, want at least %d: were they seen?", len(h.became), h.pushed, want)
@@ -257,7 +257,7 @@ func (h *hostile) round(aborted int) (took [neighbours]time.Duration) {
 	return took
 }
 
-// abort waits for an app's first pause, pushes an abort, and records the time until its Deployment is rolled back.
+// abort waits for an app's first pause, pushes an abort, and records the time until the app's Deployment is rolled back.
 func (h *hostile) abort(app, version, before string) {
 	h.until(app+" pauses", func() bool {
 		s := h.state(app)

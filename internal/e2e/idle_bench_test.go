@@ -23,7 +23,7 @@ const (
 	idleRest   = 30 * time.Second // until Go has returned most of the memory of the first builds
 	idlePushes = 12
 	perSpace   = 1000 // apps in one namespace
-	servesEach = 10   // one in servesEach apps has a Deployment, because the control plane is slower than gitrollout
+	servesEach = 10   // one in servesEach apps has a Deployment; with more, the control plane would be the bottleneck
 )
 
 // idleNamespaces creates the namespaces of idle apps, and returns their entries of the configuration.
@@ -36,8 +36,8 @@ func idleNamespaces(b testing.TB, kube *testcluster.Cluster, apps int) (entries 
 	return entries, namespaces
 }
 
-// writeIdle writes the files of idle apps in folders of 100, and of the app that measurePushes changes. The returned function records the
-// idle apps as Healthy at a commit, so that no idle app needs a first release.
+// writeIdle writes the files of idle apps in folders of 100, and the files of the app that measurePushes changes. The returned function
+// records the idle apps as Healthy at a commit, so that no idle app needs a first release.
 func (f *fleet) writeIdle(namespaces []string, apps int) (records func(commit string)) {
 	f.b.Helper()
 	var all []rollout.State
@@ -125,7 +125,7 @@ func (f *fleet) printMemory(process string) {
 // profile writes a profile to restartProfiles.
 func (f *fleet) profile(what, process string) {
 	f.b.Helper()
-	for ; *restartProfiles != ""; time.Sleep(100 * time.Millisecond) { // until the program serves, and the last profile has ended
+	for ; *restartProfiles != ""; time.Sleep(100 * time.Millisecond) { // retries until the program serves and no other profile runs
 		if code, profile := getPage(f.b, "http://"+f.pprof+"/debug/pprof/"+what); code == http.StatusOK {
 			must(f.b, os.WriteFile(filepath.Join(*restartProfiles, process+"."+what[:4]), []byte(profile), 0o600))
 			return

@@ -86,7 +86,6 @@ func (in installation) lines(t *testing.T) []string {
 		"kubectl label namespace " + in.namespace + " pod-security.kubernetes.io/enforce=restricted", byChart, manifests[1]}
 }
 
-// remove uninstalls gitrollout from the cluster.
 func (in installation) remove(w *world) {
 	if in.chart == "" {
 		w.kubectl("delete", "-n", in.namespace, "--ignore-not-found", "--wait=false", "-f", in.manifests)
@@ -96,7 +95,6 @@ func (in installation) remove(w *world) {
 	w.kubectl("delete", "namespace", in.namespace, "--wait=false")
 }
 
-// helm runs Helm against the test's cluster.
 func (w *world) helm(args ...string) string {
 	w.t.Helper()
 	return helm(w.t, append(args, "--kubeconfig", w.cluster.Kubeconfig)...)
@@ -147,7 +145,7 @@ func newKubelet(t *testing.T, w *world, namespace string, image ociImage) *kubel
 		}
 		k.env = append(k.env, v.Name+"="+value)
 	}
-	k.metrics = freeAddress(t) // the test's pods share an IP address
+	k.metrics = freeAddress(t) // the tests' pods share an IP address, so the port must be free
 	for _, arg := range c.Args {
 		k.args = append(k.args, strings.Replace(arg, "--metrics-address=:8085", "--metrics-address="+k.metrics, 1))
 	}

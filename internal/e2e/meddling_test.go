@@ -142,7 +142,8 @@ func (w *world) podOf(version string) string {
 	return ""
 }
 
-// TestBadReleases pushes broken versions. The stable version keeps its pods, the state records the rejection, and a good version follows.
+// TestBadReleases pushes broken versions. The stable version keeps its pods, and the state records the rejection. A good version is
+// released afterwards.
 func TestBadReleases(t *testing.T) {
 	t.Parallel()
 	for name, tag := range map[string]string{"never ready": "v2-neverready", "crash loop": "v2-crash", "no image": "v2-badimage"} {
@@ -150,7 +151,7 @@ func TestBadReleases(t *testing.T) {
 			t.Parallel()
 			tier.Rows(t, "never_ready", "crash_loop")
 			app := newShop(5, "scaling: surge", "setWeight: 40", "pause: {}")
-			broken := app.at(tag) // only the broken version has a short deadline, because the machine may be slow
+			broken := app.at(tag) // only the broken version has a short deadline: on a slow machine, a good version could exceed it
 			broken.rollout = "  progressDeadlineSeconds: 3\n  progressDeadlineAbort: true\n"
 			w := newWorld(t, app.files()).start()
 			first := w.awaitHealthy(w.repo.Head())

@@ -138,7 +138,7 @@ func (w *world) story(between func()) {
 	w.await("back at v2", func(s rollout.State) bool { return s.Phase == rollout.Healthy })
 }
 
-// told lists the events that each receiver must get before story ends, in order.
+// told lists the events of story that each receiver must get, in order.
 var told = []string{
 	"started", "completed", // v1
 	"started", "paused", "promoted", "completed", // v2

@@ -24,7 +24,7 @@ import (
 	"gitrollout.dev/gitrollout/internal/gittest"
 )
 
-// weather is a faulty proxy before the API server. It answers some requests with errors. For some others, the API server serves the
+// weather is a faulty proxy before the API server. It answers some requests with errors. For some other requests, the API server serves the
 // request, but weather drops the response. weather cuts each watch within three seconds.
 type weather struct {
 	*httptest.Server

@@ -157,7 +157,7 @@ func (p *podWatch) count(version string) int {
 	return len(p.started[version])
 }
 
-// first returns when the first pod of a version was seen.
+// first returns the time when the first pod of a version was seen.
 func (p *podWatch) first(version string) time.Time {
 	for _, s := range p.since(0) {
 		if s.all[version] > 0 {

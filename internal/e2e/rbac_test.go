@@ -12,8 +12,8 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// TestLeastRights runs gitrollout with exactly the rights that doctor --rbac prints for the repository. gitrollout must use each right,
-// except get, which only races with other writers require. Without patch, the app is held (phase Held).
+// TestLeastRights runs gitrollout with exactly the rights that doctor --rbac prints for the repository. gitrollout must use each right
+// except get. Only races with other writers require get. Without patch, the app is held (State.Held).
 func TestLeastRights(t *testing.T) {
 	t.Parallel()
 	files := everyKind()
@@ -40,7 +40,7 @@ func TestLeastRights(t *testing.T) {
 	}
 	rights := 0
 	for _, document := range strings.Split(printed, "---\n") {
-		var role rbacv1.Role // a ClusterRole has the same rules; a binding has none
+		var role rbacv1.Role // a ClusterRole has the same rules; a binding has no rules
 		if err := yaml.Unmarshal([]byte(document), &role); err != nil {
 			t.Fatalf("%v\n%s", err, document)
 		}

@@ -102,7 +102,7 @@ func TestArgoHealth(t *testing.T) {
 	}
 }
 
-// argoHealth returns the status that deploy/argocd/health.yaml computes for a Deployment, which is given in JSON.
+// argoHealth returns the status that deploy/argocd/health.yaml computes for a Deployment in JSON.
 func argoHealth(t *testing.T, root, deployment string) string {
 	t.Helper()
 	var settings struct{ Data map[string]string }

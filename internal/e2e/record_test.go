@@ -9,8 +9,8 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// TestClusterIsLost replaces the cluster by a new, empty cluster during a release. gitrollout applies no object until the state
-// branch is adopted for the new cluster. Then it deploys the stable version, and afterwards starts the release at its first step.
+// TestClusterIsLost replaces the cluster by a new, empty cluster during a release. gitrollout applies no object until the state branch is
+// adopted for the new cluster. Then gitrollout deploys the stable version, and starts the release again at the first step.
 func TestClusterIsLost(t *testing.T) {
 	t.Parallel()
 	app := newShop(2, "scaling: surge", "setWeight: 50", "pause: {}")
@@ -57,13 +57,13 @@ func TestRepair(t *testing.T) {
 	compare.Contains(t, w.ran("state", "repair", w.app), "pushed")
 	w.awaitPause(3)
 
-	// The state branch is reset to the release's first pause, and the user confirms the reset.
+	// A user resets the state branch to the release's first pause, and state repair keeps this pause.
 	older := w.repo.InBare("log", "-1", "--format=%H", "--grep=step 2/4", w.stateBranch())
 	w.repo.InBare("update-ref", "refs/heads/"+w.stateBranch(), older)
 	s := w.await("held", func(s rollout.State) bool { return s.Held != nil })
 	compare.CheckNamed(t, "held for", "StateRolledBack", string(s.Held.Reason))
 	compare.Contains(t, w.ran("state", "repair", w.app), "at step 2/4")
-	w.awaitPause(3) // the promotion on main still applies
+	w.awaitPause(3) // main still has the promotion past the first pause
 	w.promote()
 	w.await("healthy", func(s rollout.State) bool { return s.Phase == rollout.Healthy && s.Held == nil })
 	w.pods.awaitReady(t, map[string]int{"v2": 2})

@@ -46,8 +46,8 @@ func signed(t *testing.T, chart, dir string) string {
 }
 
 // TestRegistry pushes a release to a real registry. The release tool pushes the image twice, and Helm pushes the signed chart. If the
-// signature is valid, gitrollout vendor writes the chart's newest version in the given range to the repository. An OCI source must be an
-// artifact with manifests: vendor refuses a container image.
+// signature is valid, gitrollout vendor writes the chart's newest version in the given range to a folder. An OCI source must be an artifact
+// with manifests: vendor refuses a container image.
 func TestRegistry(t *testing.T) {
 	t.Parallel()
 	dist, host := releaseOf(t), newRegistry(t)

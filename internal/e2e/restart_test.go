@@ -66,7 +66,7 @@ func TestRestartNeedsTheRightToDeletePods(t *testing.T) {
 }
 
 // TestThreshold sets replicaProgressThreshold to 60 %, and releases a version whose last two pods never become ready. The second step
-// completes with 3 of 4 ready pods, and the release with 3 of 5, because maxUnavailable is 2.
+// completes with 3 of 4 ready pods, and the release with 3 of 5 ready pods, because maxUnavailable is 2.
 func TestThreshold(t *testing.T) {
 	t.Parallel()
 	app := newShop(5, "maxUnavailable: 2\nreplicaProgressThreshold: {type: Percent, value: 60}", "setWeight: 40", "pause: {}",

@@ -84,7 +84,7 @@ func (w *world) written() string {
 	return all.String()
 }
 
-// newKey returns an OpenSSH key file with a passphrase, unless that is "".
+// newKey returns a new OpenSSH key file. If passphrase is "", the key has no passphrase.
 func newKey(t *testing.T, passphrase string) string {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "key")

@@ -50,8 +50,8 @@ func TestUsersMoveForwardAtAnySize(t *testing.T) {
 	}
 }
 
-// TestReplicasAreTheScalersAtAnySize checks an Argo Rollout without spec.replicas. gitrollout keeps an autoscaler's number between
-// releases, at a step and after an abort. The step's share is relative to this number.
+// TestReplicasAreTheScalersAtAnySize checks an Argo Rollout without spec.replicas. gitrollout keeps an autoscaler's number of replicas
+// between releases, at a step and after an abort. The step's share is relative to this number.
 func TestReplicasAreTheScalersAtAnySize(t *testing.T) {
 	t.Parallel()
 	files := func(version string) map[string]string {

@@ -34,7 +34,8 @@ func (w *world) abortsBroken(app shop) {
 	w.ran("abort", w.app)
 }
 
-// isSplit reports whether exactly n pods exist, from ordinal `first` on: version `stable` below ordinal `from`, and `fresh` from there on.
+// isSplit reports whether exactly n pods exist, with ordinals from `first`. Pods below ordinal `from` must have version `stable`, other
+// pods `fresh`.
 func isSplit(pods map[string]string, first, n, from int, fresh, stable string) bool {
 	want := map[string]string{}
 	for i := first; i < first+n; i++ {

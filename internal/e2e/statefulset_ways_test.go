@@ -51,7 +51,7 @@ func TestRetreatNeedsTheRightToDeletePods(t *testing.T) {
 	w.pods.wantStarted(t, map[string]int{"v1": 4, "v2-crash": 1})
 }
 
-// brokenPoll is the poll interval of Git in the tests of broken versions. brokenDeadline is the versions' progress deadline.
+// brokenPoll is the Git poll interval in the tests of broken versions. brokenDeadline is the progress deadline of a broken version.
 const brokenPoll, brokenDeadline = 5 * time.Second, 3 * time.Second
 
 // TestEveryBrokenStatefulSetGoesBack checks that the progress deadline alone rolls back each of several broken versions. Each version
@@ -118,7 +118,7 @@ func TestStatefulSetIsPutBack(t *testing.T) {
 			w.awaitSplit(0, 3, 2, "v2", "v1")
 			generation := w.statefulSet().Generation + 2
 			if name == "restart" {
-				generation-- // gitrollout keeps the annotation of kubectl rollout restart, so the new version's pods restart
+				generation-- // gitrollout does not revert the annotation of kubectl rollout restart
 			}
 			w.kubectl(by...)
 			w.until("put back", func() bool {
@@ -136,8 +136,8 @@ func TestStatefulSetIsPutBack(t *testing.T) {
 	}
 }
 
-// TestTimedPauseBeginsAnew changes the image with kubectl during a timed pause. This recreates the only new pod, so the whole pause must
-// pass again before the next step.
+// TestTimedPauseBeginsAnew changes the image with kubectl during a timed pause. This change recreates the only new pod, so the whole pause
+// must pass again before the next step.
 func TestTimedPauseBeginsAnew(t *testing.T) {
 	t.Parallel()
 	app := set("replicas: 3", "OrderedReady", "", "setWeight: 33", "pause: {duration: 15s}", "pause: {}")

@@ -11,7 +11,7 @@ import (
 )
 
 // TestSignedFromEndToEnd runs gitrollout with required signatures. An unsigned commit appears in `get`, but is not released, even after a
-// kill. A promotion counts only if a promoter has signed its commit.
+// kill. A promotion counts only if a promoter has signed the promotion's commit.
 func TestSignedFromEndToEnd(t *testing.T) {
 	t.Parallel()
 	app := newShop(2, "", "setWeight: 50", "pause: {}")

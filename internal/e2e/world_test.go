@@ -70,7 +70,7 @@ type world struct {
 	namespaces []string
 	env        []string // additional environment variables
 	home       string
-	inside     *container // the container that runs the process, nil without a container
+	inside     *container // the container that runs the process, or nil
 
 	mu      sync.Mutex // guards the process, which a test may kill and restart
 	process *exec.Cmd
@@ -175,7 +175,7 @@ func emptyWorld(t *testing.T, cluster *testcluster.Cluster, repo *gittest.Repo) 
 
 const configFile = ".gitrollout/test/config.yaml"
 
-// configOf returns a configuration with one app. The argument more has more lines of the app's entry, indented by two spaces, and then
+// configOf returns a configuration with one app. The argument "more" has further lines of the app's entry, indented by two spaces, and then
 // other sections.
 func configOf(app, namespace, more string) string {
 	return fmt.Sprintf("apiVersion: gitrollout.dev/v1alpha1\nkind: Config\napps:\n- path: apps/%s\n  namespace: %s\n%s", app, namespace, more)
@@ -258,7 +258,7 @@ func (w *world) supersede(message string, files map[string]string) string {
 	return commit
 }
 
-// release pushes a version, and promotes the version's release at step 1.
+// release pushes a version, promotes the release at step 1, and waits until it is healthy.
 func (w *world) release(message string, files map[string]string) {
 	w.t.Helper()
 	commit := w.stage(message, files)
@@ -362,7 +362,7 @@ func (w *world) kill() {
 	<-w.exited
 }
 
-// stop terminates gitrollout and waits for it.
+// stop terminates gitrollout, and waits until the process ends.
 func (w *world) stop() {
 	w.mu.Lock()
 	done := w.stopped || w.process == nil
@@ -374,7 +374,7 @@ func (w *world) stop() {
 	_ = w.process.Process.Signal(syscall.SIGTERM)
 	select {
 	case err := <-w.exited:
-		// A process that restartAfterKill has just started may not handle signals yet.
+		// An error is ignored if restartAfterKill has just started the process, because it may not handle signals yet.
 		if hasBegun := !strings.HasSuffix(strings.TrimSpace(w.log.String()), killedMark); err != nil && hasBegun {
 			w.t.Errorf("gitrollout ended with %v", err)
 		}
@@ -432,7 +432,6 @@ func (w *world) deployment() *appsv1.Deployment {
 	return d
 }
 
-// image returns the image of the Deployment's template.
 func (w *world) image() string {
 	w.t.Helper()
 	return w.deployment().Spec.Template.Spec.Containers[0].Image
@@ -454,7 +453,6 @@ func (w *world) kubectlCommand(args []string) *exec.Cmd {
 	return exec.Command(kubectl, append([]string{"--kubeconfig", w.cluster.Kubeconfig, "-n", w.ns}, args...)...)
 }
 
-// kubectl is the path of the kubectl program.
 var kubectl = filepath.Join("..", "..", "bin", "kubectl")
 
 // apply applies manifests with kubectl.

@@ -16,7 +16,7 @@ import (
 var blank = sync.OnceValues(makeBlank)
 
 // blankDir is the placeholder for the folder in a blank repository's configuration. Because of the #, git quotes the
-// path. The real path may therefore also have a #, as in a subtest.
+// path, so the real path may also have a #.
 const blankDir = "/gittest#blank"
 
 func makeBlank() (fstest.MapFS, error) {

@@ -85,7 +85,7 @@ func TestCopy(t *testing.T) {
 	if got := copied.InBare("config", "receive.denyDeletes"); got != "true" {
 		t.Errorf("receive.denyDeletes = %q", got)
 	}
-	// The same call makes the same commit in the copy and in the original, and does not change the other repository.
+	// A commit in the copy does not change the original. The same call then makes the same commit in the original.
 	second := copied.CommitFiles("second", map[string]string{"f": "2"})
 	copied.InBare("repack", "-adq")
 	copied.Fsck()

@@ -19,7 +19,7 @@ import (
 type Server struct {
 	// URL is the clone URL, without credentials.
 	URL string
-	// CA is the server's certificate in PEM, if it uses TLS.
+	// CA is the certificate of a server with TLS, in PEM.
 	CA []byte
 	// KnownHosts and KeyFile are files for clients of an SSH server: the server's host key, and a private key that the server accepts.
 	KnownHosts, KeyFile string

@@ -18,7 +18,7 @@ type answers[T any] struct {
 	bare string
 
 	mu    sync.Mutex
-	known map[string]map[string]T // answers by the result of refsOf and by question; only the newest result has answers
+	known map[string]map[string]T // by the result of refsOf (only the newest result), then by question
 }
 
 // get returns the answer to a question. If the cache has no answer for the current refs, get calls ask and caches a good answer.

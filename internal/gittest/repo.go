@@ -127,8 +127,8 @@ func (r *Repo) Pull() string {
 	return r.tip(filepath.Join(r.Work, ".git"), "HEAD")
 }
 
-// Merge merges a branch of the server into the worktree's branch with a merge commit, as a user does to
-// promote. It pushes, and returns the new head.
+// Merge merges a branch of the server into the worktree's branch, as a user does to promote. It pushes the merge
+// commit, and returns the new head.
 func (r *Repo) Merge(branch string) string {
 	r.t.Helper()
 	r.Pull()
@@ -136,8 +136,8 @@ func (r *Repo) Merge(branch string) string {
 	return r.Push()
 }
 
-// Revert reverts a commit on the worktree's branch, as a user does to roll back. It reverts a merge commit
-// against the first parent. It pushes, and returns the new head.
+// Revert reverts a commit on the worktree's branch, as a user does to roll back. It reverts a merge commit against the
+// first parent. It pushes the branch, and returns the new head.
 func (r *Repo) Revert(commit string) string {
 	r.t.Helper()
 	args := []string{"revert", "--no-edit"}
@@ -151,7 +151,7 @@ func (r *Repo) Revert(commit string) string {
 // Head returns the commit of main on the server.
 func (r *Repo) Head() string { r.t.Helper(); return r.tip(r.Bare, "refs/heads/main") }
 
-// tip returns the commit of a ref. Because tests call tip after every commit, it reads a loose ref's file, without starting git.
+// tip returns the commit of a ref. It starts git only for a packed ref, because tests call tip after every commit.
 func (r *Repo) tip(gitDir, ref string) string {
 	r.t.Helper()
 	for name, isRef := ref, true; isRef; {
@@ -226,7 +226,7 @@ func (r *Repo) Fsck() {
 	}
 }
 
-// Hook installs a server hook (pre-receive, update, ...) as a shell script; "" removes it.
+// Hook installs a server hook (pre-receive, update, ...) as a shell script. An empty script removes the hook.
 func (r *Repo) Hook(name, script string) {
 	r.t.Helper()
 	file := filepath.Join(r.Bare, "hooks", name)
@@ -290,7 +290,8 @@ func (r *Repo) try(dir string, args ...string) (string, error) {
 	return stdout.String(), nil
 }
 
-// clock returns variables that date commits a minute apart, from 2026-01-01 on, so that equal calls make commits with equal IDs.
+// clock returns environment variables that date commits a minute apart, from 2026-01-01 on. Equal calls thus make
+// commits with equal IDs.
 func (r *Repo) clock(command string) []string {
 	r.mu.Lock()
 	defer r.mu.Unlock()

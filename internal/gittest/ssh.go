@@ -174,7 +174,7 @@ func (r *Repo) Daemon() *Server {
 	for range 5 {
 		port, err := testbin.FreePort()
 		r.check("git daemon", err)
-		// git-daemon runs without the wrapper git, so that the signal of stop reaches git-daemon itself.
+		// git-daemon runs without the wrapper git, so that stop's signal reaches git-daemon itself.
 		cmd := exec.Command(r.program("git-daemon"), "--reuseaddr",
 			"--listen=127.0.0.1", "--port="+strconv.Itoa(port), "--base-path="+filepath.Dir(r.Bare),
 			"--export-all", "--enable=receive-pack", "--informative-errors")

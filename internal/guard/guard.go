@@ -19,14 +19,14 @@ type Guard struct {
 	Up       bool // the Deployment has been available: from now on the properties must hold
 	Replicas int
 	Floor    int // ready pods that the user's maxUnavailable requires
-	Excused  int // number of pods that may be missing below Floor, because of the test or a scaling
+	Excused  int // how many fewer pods than Floor may serve, because the test or scaling disrupted pods
 
 	seen []routing // configurations that a proxy may still use, oldest first
 }
 
 // Leave has exceptions. While a field is true, Guard does not check some properties.
 type Leave struct {
-	Retreating bool // a rollback runs. Kubernetes may delete longer-ready pods, so minReadySeconds does not count
+	Retreating bool // a rollback runs. Kubernetes may delete longer-ready pods, so every ready pod counts as serving
 	Lag        bool // controllers act on outdated numbers, so they may violate maxUnavailable themselves
 	Overtaken  bool // a release was promoted fully while another release rolled back
 	Clock      bool // the clocks that measure the waiting times of a release are wrong
@@ -77,9 +77,9 @@ func (g *Guard) Trouble(k *kube.Cluster, d *kube.Deployment, spec rollout.Spec, 
 	return ""
 }
 
-// Scaled updates Floor after a change of replicas, and excuses pods that scaling makes unready. After a scale-up, new
-// pods need time. A scale-down reduces all ReplicaSets in proportion (scale in Kubernetes' sync.go). Kubernetes may
-// thus delete ready pods, and keep as many unready pods.
+// Scaled updates Floor after a change of replicas, and excuses pods that are missing because of scaling. After a
+// scale-up, new pods are not ready yet. A scale-down reduces all ReplicaSets in proportion (scale in Kubernetes'
+// sync.go). Kubernetes may thus delete ready pods instead of unready pods.
 func (g *Guard) Scaled(now time.Time, d *kube.Deployment, spec rollout.Spec) {
 	surge, unavailable := spec.MaxSurge.RoundUp(d.Replicas), min(d.Replicas, spec.MaxUnavailable.RoundDown(d.Replicas))
 	if d.IsByNode() {

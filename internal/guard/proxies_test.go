@@ -11,7 +11,7 @@ import (
 )
 
 // TestProxiesOfTheFormerVersion moves the users' Service from v1 to v2 and then deletes the only pod of v1. Until the settle time is over,
-// the Guard reports the deletion, because proxies may still send requests to the pod. If the workload had no Rollout document meanwhile,
+// the Guard reports the deletion, because proxies may still send requests to the pod. If the Rollout document was missing during the move,
 // the Guard has forgotten these proxies.
 func TestProxiesOfTheFormerVersion(t *testing.T) {
 	router, err := traffic.Parse("gatewayAPI", map[string]any{"httpRoute": "web"}, nil)
@@ -25,7 +25,7 @@ func TestProxiesOfTheFormerVersion(t *testing.T) {
 	backend := map[string]any{"backendRefs": []any{map[string]any{"name": "web", "weight": int64(100)}}}
 	route := rollout.Ref{Group: "gateway.networking.k8s.io", Kind: "HTTPRoute", Namespace: "shop", Name: "web"}
 	for name, c := range map[string]struct {
-		unguarded *rollout.Spec // the document while no version is stable; nil: a version is stable all the time
+		unguarded *rollout.Spec // the document during the move, while no version is stable; nil: a version is always stable
 		wait      time.Duration
 		bad       bool
 	}{

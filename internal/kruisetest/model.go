@@ -36,8 +36,8 @@ type model struct {
 	of        rollout.Partitioned
 }
 
-// pass creates or deletes at most one pod of each object, and updates the object's status. The next pass retries after
-// errors.
+// pass creates or deletes at most one pod of each object, and updates the object's status. After an error, the next
+// pass retries.
 func (m *model) pass(ctx context.Context) {
 	all, err := m.sets.List(ctx, metav1.ListOptions{})
 	if err != nil {

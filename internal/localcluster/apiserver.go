@@ -43,8 +43,8 @@ func newAPIServer(ctx context.Context, listener net.Listener, arguments []string
 	return func(ctx context.Context) error { return runAPIServer(ctx, completed) }, nil
 }
 
-// apiServerFlags returns the flags of the apiserver. Tests cannot notice a difference from an ordinary cluster. For
-// example, RBAC and all default admission plugins are enabled.
+// apiServerFlags returns the flags of the apiserver. The apiserver behaves as in an ordinary cluster. For example, RBAC
+// and all default admission plugins are enabled.
 func apiServerFlags(etcdURL string, certs certificates) []string {
 	return []string{
 		"--etcd-servers=" + etcdURL,

@@ -23,7 +23,6 @@ const (
 	serviceAccountName = "service-account"
 )
 
-// keyType is the type of all keys.
 const keyType = kubeadm.EncryptionAlgorithmECDSAP256
 
 // certificates is the folder with the cluster's certificate authority and certificates. It stays after a run,

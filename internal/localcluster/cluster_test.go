@@ -256,7 +256,6 @@ func newService(name string) *corev1.Service {
 	}
 }
 
-// get returns the body of the response for a URL.
 func get(url string) (string, error) {
 	response, err := http.Get(url)
 	if err != nil {

@@ -11,8 +11,8 @@ import (
 	"k8s.io/kubernetes/cmd/kube-controller-manager/names"
 )
 
-// controllers lists the controllers of workloads, Services, namespaces and access. It omits controllers that
-// need a cloud, a disk or a kubelet, and the node lifecycle controller, because nodes never fail.
+// controllers lists the controllers of workloads, Services, namespaces and access. It omits controllers that need a
+// cloud, a disk or a kubelet. It also omits the node lifecycle controller, because nodes never fail.
 var controllers = []string{
 	names.DeploymentController,
 	names.ReplicaSetController,

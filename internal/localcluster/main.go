@@ -14,7 +14,7 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// kubernetesVersion is the release that go.mod pins. .ci/skew sets another release by a linker flag.
+// kubernetesVersion is the release that go.mod pins. A linker flag in .ci/skew sets another release.
 var kubernetesVersion = "v1.36.3"
 
 // startWithin limits the duration of a start. It is far longer than an ordinary start, because machines may be busy.

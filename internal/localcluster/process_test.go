@@ -161,7 +161,7 @@ func TestResumesFromItsFolder(t *testing.T) {
 	}
 }
 
-// oldCredentials returns a client with the credentials of an earlier run's kubeconfig, and the address of the current run.
+// oldCredentials returns a client that has the credentials of an earlier run, but connects to the current run.
 func oldCredentials(t *testing.T, kubeconfig []byte, now *localCluster) kubernetes.Interface {
 	t.Helper()
 	config, err := clientcmd.RESTConfigFromKubeConfig(kubeconfig)

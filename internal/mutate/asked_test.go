@@ -21,7 +21,6 @@ func must(t testing.TB, err error) {
 	}
 }
 
-// namesOf returns the names of tests.
 func namesOf(tests []test) (names []string) {
 	for _, x := range tests {
 		names = append(names, x.name)
@@ -173,7 +172,7 @@ func TestByChance(t *testing.T) {
 				if got[what] = verdict + by; d.own != (what == "8: 4 becomes 5") {
 					t.Errorf("%s is built by itself: %t", what, d.own)
 				}
-				write(t, mark, "") // so TestByChance fails once for each mutant after the first
+				write(t, mark, "") // with this file, TestByChance fails once for the next mutant
 			}
 			compare.Check(t, want, got)
 		})
@@ -201,7 +200,7 @@ func byThemselves(t *testing.T, of tests, drawn []draw, lived string) (binary st
 	return binary
 }
 
-// TestSwitched checks that each mutant has the same effect in the common build, where a switch enables it, as in a separate build.
+// TestSwitched checks that each mutant has the same effect behind a switch in the common build and in a separate build.
 func TestSwitched(t *testing.T) {
 	const lived = `package a
 

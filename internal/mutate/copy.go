@@ -38,8 +38,8 @@ func (b *build) overlay() (string, error) {
 	return path, os.WriteFile(path, replace, 0o600)
 }
 
-// compile builds the tests of a package, if there are some. It uses Go's linker. For tests that import the package
-// plugin, Go would use the system's linker, which takes five times as long.
+// compile builds the tests of a package, if it has tests. It always uses Go's linker. For tests that import the package
+// plugin, Go would use the system's linker, which is five times slower.
 func (b *build) compile(pkg, binary string) error {
 	overlay, err := b.overlay()
 	if err != nil {
@@ -53,7 +53,8 @@ func (b *build) compile(pkg, binary string) error {
 	return nil
 }
 
-// weave returns the build with all drawn mutants behind switches. It sets own on mutants that cannot be switched.
+// weave returns the build with all drawn mutants behind switches. It sets the field own of mutants that cannot be
+// switched.
 func (c *checker) weave(root string, sources map[string][]*source, drawn []*mutant) (*build, error) {
 	b, err := newBuild(root)
 	if err != nil {

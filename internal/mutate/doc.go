@@ -11,8 +11,8 @@
 //	go run ./internal/mutate -n 20 -seed 7,8 ./strategies ./rollout
 //	go run ./internal/mutate -n 9999 -own -p 4 ./git/wire
 //
-// It prints a line for each mutant, a second line for mutants that survived their package's tests, and the number of
-// killed mutants. The drawn mutants depend only on the code and on -seed; all are drawn if -n exceeds their number.
+// mutate prints a line for each mutant, a second line for mutants that survived their package's tests, and the number
+// of killed mutants. The drawn mutants depend only on the code and on -seed; all are drawn if -n exceeds their number.
 // Tests of several packages share a cluster with: .ci/with-cluster go run ./internal/mutate
 //
 // A package's tests first run without a mutant, and record the mutants that they execute. If testing all mutants of a

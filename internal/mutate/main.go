@@ -234,7 +234,7 @@ type tests struct {
 	worth time.Duration
 }
 
-// try runs the packages' tests that can detect a mutant, and stops at the first failure.
+// try runs the tests that can detect a mutant, in the packages that match patterns. It stops at the first failure.
 func (t tests) try(m *mutant, patterns []string) (verdict, by string, err error) {
 	asking, err := product(t.root, patterns)
 	if err != nil {

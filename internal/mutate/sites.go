@@ -155,7 +155,8 @@ func (c *collector) statements(list []ast.Stmt) {
 	}
 }
 
-// isText reports whether an expression is or adds a string literal, because strings cannot be subtracted.
+// isText reports whether an expression is or adds a string literal. Such additions have no mutant, because strings
+// cannot be subtracted.
 func isText(e ast.Expr) bool {
 	switch e := e.(type) {
 	case *ast.BasicLit:

@@ -48,8 +48,8 @@ func weave(content []byte, wraps []wrap) (woven []byte) {
 	return woven
 }
 
-// woven returns the file with the given mutants behind switches. A mutant with own set only gets a call that records
-// its execution.
+// woven returns the file with the given mutants behind switches. A mutant whose field own is set gets no switch, but a
+// call that records its execution.
 func (s *source) woven(path string, mutants []*mutant, info *types.Info) []byte {
 	clause := s.offset(s.file.Name.End())
 	wraps := []wrap{{begin: clause, end: clause, before: fmt.Sprintf("; import %s %q", name, path)}}
@@ -115,7 +115,8 @@ var functions = map[token.Token]string{
 	token.ADD: "Sum", token.SUB: "Difference", token.MUL: "Product", token.QUO: "Quotient",
 }
 
-// typeOf returns the name of an expression's type. If the file does not import the type's package, code with this name does not compile.
+// typeOf returns the name of an expression's type. If the file does not import the type's package, the name is invalid,
+// so the mutant is built separately.
 func (s *source) typeOf(e ast.Expr, info *types.Info) string {
 	return types.TypeString(types.Default(info.TypeOf(e)), func(p *types.Package) string {
 		for _, spec := range s.file.Imports {

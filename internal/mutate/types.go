@@ -31,7 +31,7 @@ type checked struct {
 	info    *types.Info
 }
 
-// newChecker runs the go command for the export data of the packages that folders import.
+// newChecker runs the go command to find the export data of the packages that folders import.
 func newChecker(root, module string, folders []string) (*checker, error) {
 	const format = `{{.ImportPath}} {{.Export}}{{if not .Standard}}{{range .GoFiles}} {{$.Dir}}/{{.}}{{end}}{{end}}`
 	list := exec.Command("go", "list", "-export", "-deps", "-f", format)
@@ -151,8 +151,8 @@ func (c *checker) program(folder string, sources []*source, m *mutant) (bool, er
 	return false, nil
 }
 
-// fit returns `in` and more. The mutants of `in` compile together. fit sets own on a mutant of more that does not
-// compile with them.
+// fit returns the mutants of `in` and `more`. The mutants of `in` compile together. fit sets own for each mutant of
+// `more` that does not compile with them.
 func (c *checker) fit(s *source, in, more []*mutant, info *types.Info) []*mutant {
 	all := slices.Concat(in, more)
 	if len(more) == 0 || c.compiles(s, s.woven(c.path, all, info)) {

@@ -60,8 +60,8 @@ type Load struct {
 }
 
 // StartLoad sends perSecond requests per second at fixed times, even if earlier requests have no answer. While inFlight
-// requests have no answer, it sends no request, because more requests would slow down a busy machine further.
-// Connections are kept alive. next returns request n, counted from 0. The load ends with the test, or at Stop.
+// requests have no answer, it waits, because more requests would slow down a busy machine further. Connections are kept
+// alive. The function next returns request n, counted from 0. The load ends with the test, or at Stop.
 func StartLoad(tb testing.TB, perSecond float64, next func(n int) Request) *Load {
 	tb.Helper()
 	ctx, stop := context.WithCancel(context.Background())

@@ -76,8 +76,8 @@ func (rs Results) Latency(part float64) time.Duration {
 	return all[min(int(part*float64(len(all))), len(all)-1)]
 }
 
-// Until returns the time between from and the first series of requests in which a version has the share. A series has
-// run successive requests, and Within999 must accept the version's number of responses.
+// Until returns how long after `from` a version first has the share. Within999 must accept the version's number of
+// responses in `run` successive requests.
 func (rs Results) Until(from time.Time, version string, share float64, run int) (time.Duration, bool) {
 	after := rs.Where(func(r Result) bool { return !r.At.Before(from) })
 	for i := 0; i+run <= len(after); i++ {
@@ -88,7 +88,7 @@ func (rs Results) Until(from time.Time, version string, share float64, run int) 
 	return 0, false
 }
 
-// WantShare fails the test unless Within999 accepts the version's number of responses for the probability share.
+// WantShare fails the test unless the version's number of responses fits the share, according to Within999.
 func (rs Results) WantShare(tb testing.TB, what, version string, share float64) {
 	tb.Helper()
 	if k, n := rs.Of(version), len(rs); n == 0 || !Within999(k, n, share) {

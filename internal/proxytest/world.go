@@ -24,8 +24,8 @@ import (
 	"gitrollout.dev/gitrollout/internal/testcluster"
 )
 
-// GatewayName and GatewayNamespace name the Gateway, which the parentRefs of HTTPRoutes must name.
-// IngressRoutes must name the entry point "crd", and Ingresses the class "nginx".
+// GatewayName and GatewayNamespace identify the Gateway for the parentRefs of HTTPRoutes. IngressRoutes must name the
+// entry point "crd", and Ingresses the class "nginx".
 const (
 	GatewayName      = "public"
 	GatewayNamespace = "gateways"
@@ -80,7 +80,7 @@ var shared struct {
 }
 
 // Start returns the World of the test program. The first call starts the World. If the test fails, Traefik's output
-// since this call is logged.
+// since the test's call of Start is logged.
 func Start(tb testing.TB) *World {
 	tb.Helper()
 	shared.Do(func() { shared.world, shared.err = newWorld() })

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// TestFormula checks that two releases for five platforms have the same checksums and the same formula. The formula must equal
+// TestFormula makes a release for five platforms twice. The checksums and the formula must be equal. The formula must equal
 // testdata/gitrollout.rb, which has a file's name in place of each checksum.
 func TestFormula(t *testing.T) {
 	source := t.TempDir()

@@ -86,9 +86,9 @@ func (r *release) platformImage(p platform, path string) (v1.Image, error) {
 	return r.configured(p, layer)
 }
 
-// roots returns, as PEM, the root certificates that Mozilla trusts and the Go project publishes. They are a file of the
-// image. So the program need not parse them at each start, and a cluster can mount its own CA over the file. roots
-// omits certificates with constraints, because a PEM file cannot express constraints.
+// roots returns, as PEM, the root certificates that Mozilla trusts and the Go project publishes. They are a file,
+// because the program would parse compiled-in certificates at each start. A cluster can mount its own CA over the file.
+// roots omits certificates with constraints, because a PEM file cannot express constraints.
 func roots() (b []byte) {
 	for root := range bundle.Roots() {
 		if root.Constraint == nil {

@@ -46,8 +46,8 @@ func archive(t *testing.T) string {
 	return filepath.Join(r.out, "image-v1.2.3.tar")
 }
 
-// TestPush checks that an image can be pushed twice. The registry must then have the image index under
-// the printed digest, with an image for each Linux platform.
+// TestPush checks that an image can be pushed twice. The registry must then have the index under the printed digest. The index must list an
+// image for each Linux platform.
 func TestPush(t *testing.T) {
 	file := archive(t)
 	server := httptest.NewServer(registry.New())

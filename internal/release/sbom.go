@@ -49,7 +49,7 @@ func (p part) sha256() string {
 type object map[string]any
 
 // writeSBOMs writes the SBOM of each program, as CycloneDX and as SPDX. Both SBOMs list the modules in the program's
-// build info. This needs no library and no network.
+// build info.
 func (r *release) writeSBOMs(programs map[platform]string) error {
 	for p, path := range programs {
 		all, err := parts(path)

@@ -8,8 +8,8 @@ import (
 	"path/filepath"
 )
 
-// signedAs is the namespace of the SSH signature. A key's signature of a commit has another namespace, so it is not
-// valid for a release.
+// signedAs is the namespace of the SSH signature. Git signs commits in another namespace, so a commit's signature is
+// not valid for a release.
 const signedAs = "gitrollout-release"
 
 // sum returns the SHA-256 of a file of the release, in hexadecimal digits.

@@ -15,7 +15,7 @@ import (
 type value struct {
 	path    string // "image.tag"
 	kind    string // type in the JSON Schema
-	initial any    // the default; nil is the zero value of the type
+	initial any    // the default; nil means the zero value of the type
 	meaning string
 	pattern string // pattern of a string, or ""
 }

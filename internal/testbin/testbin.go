@@ -80,8 +80,8 @@ func Ensure(name, takes string) (string, error) {
 	return binary, nil
 }
 
-// Module returns the folder of a module in the module cache. The go.mod in the repository's folder `in` requires the
-// module's version.
+// Module returns the folder of a module in the module cache, in the version that the go.mod in the repository's folder
+// `in` requires.
 func Module(in, module string) (dir string, err error) {
 	root, err := Root()
 	if err != nil {

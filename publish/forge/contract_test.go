@@ -165,7 +165,7 @@ const (
 	revertBranch  = "gitrollout/revert/prod/shop"
 )
 
-// paused returns the update about a commit's release that waits at the gate of a step.
+// paused returns an update in which a commit's release waits at a step's gate.
 func paused(commit string, gate int, proposals ...rollout.Proposal) rollout.ForgeUpdate {
 	w := rollout.Workload{Namespace: "shop", Name: "web"}
 	pr := rollout.Progress{Workload: w, Step: gate, Of: 4, Name: "pause", Weight: 20, Entered: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)}

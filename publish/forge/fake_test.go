@@ -85,7 +85,6 @@ func newFake(t *testing.T, serve func(f *fake, r *http.Request) (code int, body 
 	return f
 }
 
-// tokenOf returns a function that always returns the given token.
 func tokenOf(token string) func(context.Context) (string, error) {
 	return func(context.Context) (string, error) { return token, nil }
 }

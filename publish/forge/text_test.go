@@ -105,7 +105,7 @@ func TestTextsOfPullRequests(t *testing.T) {
 	compare.CheckNamed(t, "a long text", "`"+strings.Repeat("'", 299)+"…`", code(strings.Repeat("`", 301)))
 }
 
-// TestTextOfApprovals checks the text of a proposal that lets apps into a stage. The text has at most 20 apps.
+// TestTextOfApprovals checks the text of a proposal that lets apps into a stage. The text names at most 20 apps.
 func TestTextOfApprovals(t *testing.T) {
 	p := rollout.Proposal{Kind: rollout.ProposePromotion, Enters: []string{"a0"},
 		Approves: rollout.Commit{ID: "2222222222", Author: "Ann <ann@example.com>", Subject: "Faster @all"}}

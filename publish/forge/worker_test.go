@@ -184,7 +184,7 @@ func TestNoToken(t *testing.T) {
 	compare.CheckNamed(t, "requests, and problems", []any{0, errNoToken.Error()}, []any{r.fake().requests, r.complaints()})
 }
 
-// TestUnusable checks that orders are dropped while the configuration is invalid, and carried out after Resume with a valid one.
+// TestUnusable checks that orders are dropped while the configuration is invalid, and carried out after Resume with a valid configuration.
 func TestUnusable(t *testing.T) {
 	r := newRig(t, newGitHubBench)
 	release := paused(r.push("release", "the release"), 1, promotes(r.push(promoteBranch, "first")))
@@ -307,7 +307,7 @@ func TestForgeClosesTheSuccessor(t *testing.T) {
 		t.Errorf("it stays closed: %v", r.list())
 	}
 	r.worker.mu.Lock()
-	r.worker.removed[promoteBranch] = r.worker.removed[promoteBranch].Add(-4 * r.worker.Settle) // this late, only a user closes it
+	r.worker.removed[promoteBranch] = r.worker.removed[promoteBranch].Add(-4 * r.worker.Settle) // now only a user can close it
 	r.worker.mu.Unlock()
 	f.close(third)
 	r.show(paused(release, 2, promotes(commit)))

@@ -263,7 +263,7 @@ func TestFamilies(t *testing.T) {
 			[]rollout.Rejection{{Hash: fresh}}
 	})
 	m.Tell(report.Report{Apps: []report.App{{Input: strategies.Input{App: rollout.App{Name: "shop"}, State: waits}, Err: errors.New("no")}}})
-	listed := map[string]string{"gitrollout_app_release_weight_ratio": "gauge"} // this metric needs a complete release
+	listed := map[string]string{"gitrollout_app_release_weight_ratio": "gauge"} // this test's release has no weight
 	got, err := m.Registry().Gather()
 	if err != nil {
 		t.Fatal(err)

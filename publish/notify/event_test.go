@@ -320,7 +320,7 @@ func TestFor(t *testing.T) {
 	}
 }
 
-// TestMessagesHaveTheFacts checks that messages have the most important facts, and that their texts are cut to the maximum length.
+// TestMessagesHaveTheFacts checks that messages have the most important facts, and that long texts are cut.
 func TestMessagesHaveTheFacts(t *testing.T) {
 	profile := notify.Profile{Defaults: rollout.EventKinds()}
 	facts := func(e rollout.Event) string {

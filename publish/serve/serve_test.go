@@ -69,8 +69,8 @@ func (l *fakeListener) Accept() (net.Conn, error) {
 	return c, nil
 }
 
-// TestConnectionsAreBounded checks that a new connection is always accepted. Beyond a limit, the client with the most connections loses its
-// oldest idle connection. If none is idle, the client loses its oldest connection.
+// TestConnectionsAreBounded checks that a new connection is always accepted. Beyond a limit, the client with the most connections loses
+// one: its oldest idle connection, or else its oldest connection.
 func TestConnectionsAreBounded(t *testing.T) {
 	l := &fakeListener{}
 	b := &bounded{Listener: l, now: time.Now}

@@ -15,8 +15,8 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// TestBelievePeer checks that a state branch counts only if its own cluster's key signs the newest commit. A change of the key file has an
-// effect after the next read.
+// TestBelievePeer checks that a state branch counts only if its own cluster's key signs the newest commit. A change of the key file takes
+// effect at the next read.
 func TestBelievePeer(t *testing.T) {
 	must := func(err error) {
 		t.Helper()

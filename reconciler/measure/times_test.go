@@ -15,9 +15,9 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// TestQueryTimes checks the times of queries. Both queries of a comparison have the measurement's time. But a query for the version before
-// the release has the release's start time. For range queries, these times are the end. Without a comparison, a query has no time, unless
-// the measurement is in the past.
+// TestQueryTimes checks the times of queries. Both queries of a comparison have the measurement's time, except a query for the version
+// before the release, which has the release's start time. For a range query, this time is the end of the range. Without a comparison, only
+// a past measurement's query has a time.
 func TestQueryTimes(t *testing.T) {
 	began := noon.Add(-3 * time.Hour)
 	at := func(t time.Time) string { return strconv.FormatInt(t.Unix(), 10) }

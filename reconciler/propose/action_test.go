@@ -85,8 +85,8 @@ func shop() strategies.Input {
 	}
 }
 
-// TestAbortOfAWatch aborts the watch after a release. The promotion file names the stable version, and this version stays. While the old
-// pods are kept, or without a watch, the abort is refused.
+// TestAbortOfAWatch aborts the watch after a release. The promotion file names the stable version, which stays. The abort is refused
+// without a watch, and while the old pods are kept.
 func TestAbortOfAWatch(t *testing.T) {
 	in := shop()
 	in.State = in.State.AtRest(rollout.Healthy, "")
@@ -252,7 +252,7 @@ func TestDecide(t *testing.T) {
 	}
 }
 
-// TestDecisionsOfASupersededRelease checks that a promotion file causes no warning after a newer release has begun.
+// TestDecisionsOfASupersededRelease checks that a promotion file for an older release causes no warning.
 func TestDecisionsOfASupersededRelease(t *testing.T) {
 	in, next := shop(), shop()
 	in.State.Release.Since = hour(8)

@@ -10,8 +10,8 @@ import (
 	"gitrollout.dev/gitrollout/strategies/cohort"
 )
 
-// TestPromoteEntry checks the promotion that lets an app take a shared change before its cohort. The file names the head's version. The
-// error of a plain promotion names the flag --through entry. If the app does not wait, the promotion is refused.
+// TestPromoteEntry checks the promotion that lets an app take a shared change before its cohort opens. The file names the head's version.
+// The error of a plain promotion names the flag --through entry. If the app does not wait, the promotion is refused.
 func TestPromoteEntry(t *testing.T) {
 	entry := propose.Action{Verb: rollout.Promote, Through: rollout.ThroughEntry, Release: "h1-9"}
 	in := shop()

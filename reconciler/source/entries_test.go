@@ -16,7 +16,7 @@ import (
 
 var noon = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 
-// baseApps has apps that read a base, and the apps' records.
+// baseApps has apps that share a base, and the apps' records.
 type baseApps struct {
 	cohort.Index
 	commits map[string]commit
@@ -170,8 +170,8 @@ func TestEntriesOf(t *testing.T) {
 	}
 }
 
-// TestEntriesOfPromotions checks that a promotion with through: entry, a full promotion and an abort let an app take the change. Holds,
-// used files, and promotions of a step or of another version do not.
+// TestEntriesOfPromotions checks that a promotion with through: entry, a full promotion and an abort let an app take the change. A hold, a
+// used promotion file, and a promotion of a step or of another version do not.
 func TestEntriesOfPromotions(t *testing.T) {
 	f := newFleet(t, 12)
 	app := f.last(t)
@@ -275,7 +275,7 @@ func (f *baseApps) firstOf(t testing.TB) string {
 	return ""
 }
 
-// TestEntriesAfterUnhealthyApps checks that other apps enter before an app that was unhealthy or stalled before the change.
+// TestEntriesAfterUnhealthyApps checks that an app that was unhealthy or stalled before the change is in the last cohort.
 func TestEntriesAfterUnhealthyApps(t *testing.T) {
 	for name, ail := range map[string]func(s *rollout.State){
 		"unhealthy": func(s *rollout.State) { s.Unhealthy = "no pod is ready" },
@@ -355,8 +355,8 @@ func TestEntriesAreUnknown(t *testing.T) {
 	}
 }
 
-// TestEntriesReadEachRecordOnce checks that the answers about all apps read each record once, until a record changes. While one app's
-// commit is not ready, only the record of that app is read again.
+// TestEntriesReadEachRecordOnce checks that Waiting reads each record once for all apps, until a record changes. While one app's commit is
+// not ready, only the record of that app is read again.
 func TestEntriesReadEachRecordOnce(t *testing.T) {
 	f := newFleet(t, 40)
 	reads, record, tree := map[string]int{}, f.entries.Record, f.entries.Tree

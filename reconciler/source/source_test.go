@@ -548,7 +548,7 @@ func TestLook(t *testing.T) {
 			t.Errorf("%s: %q, want %q; %+v, %v", name, got, c.want, in.Observed, err)
 		}
 	}
-	// Routes uses the head's routes. Without a render of the head, it uses the routes of the recorded commit.
+	// RoutesOf uses the head's routes. Without a render of the head, it uses the routes of the recorded commit.
 	compare.CheckNamed(t, "routes", 1, len(source.RoutesOf(strategies.Input{Source: routed("gate")})))
 	without := strategies.Input{Source: routed("gate"), Head: strategies.Head{Render: &rollout.Render{}}}
 	compare.CheckNamed(t, "routes that Git asks for", 0, len(source.RoutesOf(without)))

@@ -48,7 +48,7 @@ func TestFleetOfABranch(t *testing.T) {
 }
 
 // TestInputsAt checks at which commits an app has the same inputs. Only the app's settings and the files that its build reads count. An
-// unlisted app has no inputs, nor has a cluster without a configuration. Inputs that cannot be built equal no others.
+// unlisted app has no inputs, nor has a cluster without a configuration. Inputs that cannot be built differ from all others.
 func TestInputsAt(t *testing.T) {
 	const manifest = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: shop}\n"
 	was := first.with("one", map[string]string{config: configOf("- {path: apps/*, namespace: shops, directory: {}}\n"),
@@ -79,8 +79,8 @@ func TestInputsAt(t *testing.T) {
 	}
 }
 
-// TestPrepareInAStage checks the input of commands. They read no other cluster, so they take waits for a stage from the record. During a
-// release, a newer commit waits too, even a revert. In phase Degraded, a revert does not wait.
+// TestPrepareInAStage checks the input of commands. They read no other cluster, so they read from the record whether an app waits for a
+// stage. During a release, a newer commit waits too, even a revert. In phase Degraded, a revert does not wait.
 func TestPrepareInAStage(t *testing.T) {
 	b := changed(t, map[string]string{rollout.ConfigPath("dev"): configOf("- {path: apps/*}\n"),
 		rollout.FleetPath: fleetHead + "- {name: dev, clusters: [dev]}\n- {name: prod, clusters: [prod], requiredSoakTime: 1h}\n"})

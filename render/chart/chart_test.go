@@ -297,7 +297,7 @@ func TestWhereChanceShows(t *testing.T) {
 		got := text(shop("templates/a.yaml", config("a"), "templates/b.yaml", fmt.Sprintf(if1, when, second)))
 		compare.CheckNamed(t, "an object at render "+when, want, got)
 	}
-	// The value to set is read beside the call, in another file, or in a subchart.
+	// The chart reads the value to set beside the call, in another file, or in a subchart.
 	const set, id = " would differ at each render (uuidv4); set ", "{{ define \"id\" }}{{ .Values.c | default uuidv4 }}{{ end }}"
 	unseen := strings.Replace(config("{{ .Values.c | default uuidv4 | trunc 0 }}"), "name: a", "name: b", 1)
 	for want, files := range map[string][]chart.File{

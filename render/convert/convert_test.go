@@ -10,7 +10,7 @@ import (
 	"gitrollout.dev/gitrollout/render/convert"
 )
 
-// TestLongLine converts a line and a patch with many versions. The time is proportional to the length.
+// TestLongLine converts a line and a patch with many versions. The time must be proportional to the length.
 func TestLongLine(t *testing.T) {
 	const many = 16000
 	for _, text := range []string{

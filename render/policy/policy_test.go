@@ -75,8 +75,8 @@ const deployment = "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: web}
 
 const service = "---\napiVersion: v1\nkind: Service\nmetadata: {name: web}\nspec: {selector: {app: web}, ports: [{port: 80}]}\n"
 
-// staged returns an app with a Deployment, its Rollout, and four analysis templates. The templates judge and job can
-// fail a release. The templates dry and never cannot.
+// staged returns an app with a Deployment, its Rollout, and four analysis templates. Only the templates "judge" and "job" can fail a
+// release.
 func staged(strategy string, more ...string) map[string]string {
 	files := app(deployment + service + "---\napiVersion: gitrollout.dev/v1alpha1\nkind: Rollout\nmetadata: {name: web}\nspec:\n" +
 		"  workloadRef: {apiVersion: apps/v1, kind: Deployment, name: web}\n  " +

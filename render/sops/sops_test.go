@@ -126,8 +126,8 @@ func TestSealed(t *testing.T) {
 	}
 }
 
-// TestWhatWasChanged changes one byte of an encrypted file at a time. The file must be refused or have the same values. Its keys may
-// change, because SOPS authenticates only the keys above encrypted values.
+// TestWhatWasChanged changes one byte of an encrypted file at a time. The file must be refused or have the same values. Its field names may
+// change, because SOPS authenticates only the field names above encrypted values.
 func TestWhatWasChanged(t *testing.T) {
 	k, name := testKeys(t), "regex-secret.yaml"
 	content := read(t, name)

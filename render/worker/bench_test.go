@@ -12,7 +12,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// BenchmarkWarm builds an app of typical size alternately in this process and in a warm worker. It reports the medians' ratio.
+// BenchmarkWarm builds an app of typical size alternately in this process and in a warm worker. It reports the ratio of the median times.
 func BenchmarkWarm(b *testing.B) {
 	tree := archive(b, "testdata/app.txtar")
 	app := rollout.App{Name: "shop", Path: "prod", Namespace: "shop"}

@@ -71,7 +71,8 @@ func TestExact(t *testing.T) {
 	}
 }
 
-// TestAllFieldsCross checks that CBOR encodes every field of a message: each field is exported, and no field has only the tag json:"-".
+// TestAllFieldsCross checks that CBOR encodes every field of a message: each field is exported, and each field with the tag json:"-" has a
+// cbor tag.
 func TestAllFieldsCross(t *testing.T) {
 	seen := map[reflect.Type]bool{reflect.TypeFor[time.Time](): true}
 	var check func(of reflect.Type)
@@ -118,7 +119,7 @@ func TestUnknownRouter(t *testing.T) {
 	}
 }
 
-// FuzzDecode decodes any bytes and must not panic. If it decodes an outcome, the outcome can be encoded and decoded again.
+// FuzzDecode decodes any bytes and must not panic. A decoded outcome can be encoded and decoded again.
 func FuzzDecode(f *testing.F) {
 	data, err := encoding.Marshal(exact(f))
 	must(f, err)

@@ -45,7 +45,7 @@ func TestOthersGoOn(t *testing.T) {
 	waiting.Wait()
 }
 
-// TestWorkersStayWarm checks that builds one after the other use the same worker, and that the number of workers is limited.
+// TestWorkersStayWarm checks that successive builds use the same worker, and that the number of workers is limited.
 func TestWorkersStayWarm(t *testing.T) {
 	p := pool(t, 2)
 	first := who(t, p)
@@ -84,7 +84,7 @@ func TestAKilledWorkerIsReplaced(t *testing.T) {
 	}
 }
 
-// TestAnotherBoundIsAnotherWorker checks that a new worker builds an app with another memory limit.
+// TestAnotherBoundIsAnotherWorker checks that an app with another memory limit gets a new worker.
 func TestAnotherBoundIsAnotherWorker(t *testing.T) {
 	p := pool(t, 1)
 	small := rollout.App{Name: "who", Limits: rollout.Limits{Memory: 128 << 20}}
@@ -140,7 +140,7 @@ func TestNothingOfTheEnvironment(t *testing.T) {
 	}
 }
 
-// TestBrokenIsRemembered checks that an app that has ended its worker is built again only when its files or limits change.
+// TestBrokenIsRemembered checks that, after an app has ended a worker, only new files or limits of the app cause another build.
 func TestBrokenIsRemembered(t *testing.T) {
 	p := pool(t, 1)
 	r := render.New(p)

@@ -296,7 +296,7 @@ func TestFailuresOfTheTree(t *testing.T) {
 
 const configMap = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: c}\ndata: {a: b}\n"
 
-// faulty is a tree. Its requests succeed, except request number after.
+// faulty is a tree. Request number `after` fails, and all others succeed.
 type faulty struct {
 	files
 	after int
@@ -447,8 +447,8 @@ func TestAFileThatIsNotKept(t *testing.T) {
 	}
 }
 
-// TestKeysStayOutside checks that the parent decrypts data keys for its worker, which has no private keys. The worker
-// reports an error of the parent. If the parent has no private keys, the values stay sealed.
+// TestKeysStayOutside checks that the parent decrypts data keys for its worker, which has no private keys. If the parent fails, the worker
+// reports the parent's error. If the parent has no private keys, the values stay sealed.
 func TestKeysStayOutside(t *testing.T) {
 	key := sopstest.Age(t)
 	keys, err := sops.ReadKeys(map[string]string{key.Name: key.Secret})

@@ -10,8 +10,8 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// TestLookup checks that a folder has the entries that a commit would have. Lookup must find neither .git nor a path below a file or a
-// symlink.
+// TestLookup checks that a folder on disk has the entries that a commit of this folder would have. Lookup must find neither .git nor a path
+// below a file or a symlink.
 func TestLookup(t *testing.T) {
 	dir := t.TempDir()
 	for _, name := range []string{".git/config", "apps/shop/web.yaml"} {

@@ -193,7 +193,8 @@ func hookOf(t *testing.T, o rollout.Object) hook.Hook {
 	return h
 }
 
-// TestNeeds checks that Needs returns the missing objects that a Job needs, and all ConfigMaps with the Job's hook annotation.
+// TestNeeds checks that Needs returns the missing objects that a Job needs. It also returns all ConfigMaps that have the Job's hook
+// annotation.
 func TestNeeds(t *testing.T) {
 	o := object("Job", "migrate", hook.Annotation, "before")
 	o.Map("spec", "template")["spec"] = map[string]any{

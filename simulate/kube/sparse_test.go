@@ -10,7 +10,8 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// TestSparse changes Deployments, pods and the time at random. When no step remains with Sparse, none may remain without Sparse.
+// TestSparse changes Deployments, pods and the time at random. When Micro has no step left with Sparse, it must have none left without
+// Sparse.
 func TestSparse(t *testing.T) {
 	for seed := range uint64(200) {
 		rng := rand.New(rand.NewPCG(seed, 1))

@@ -323,7 +323,7 @@ func TestBadChangeStays(t *testing.T) {
 	}
 }
 
-// TestIndex checks the readers of files after changes of apps, in any order.
+// TestIndex checks the readers of files after random changes of apps.
 func TestIndex(t *testing.T) {
 	rng := rand.New(rand.NewPCG(5, 5))
 	var x cohort.Index

@@ -284,9 +284,9 @@ func TestAsksAboutAllClusters(t *testing.T) {
 }
 
 // TestMaxUpdate checks that the clusters of a stage begin in the order of their ranks. A cluster begins if fewer than maxUpdate clusters
-// with lower ranks are not done. A cluster without the app or with unchanged inputs is done.
+// with lower ranks are unfinished. A cluster without the app or with unchanged inputs is finished.
 func TestMaxUpdate(t *testing.T) {
-	for most, want := range map[rollout.Amount][]int{ // how many clusters may begin when 0, 1, 2 and 3 lower ranks are done
+	for most, want := range map[rollout.Amount][]int{ // how many clusters may begin when 0, 1, 2 and 3 lower ranks are finished
 		{Value: 25, Percent: true}:  {1, 2, 3, 4},
 		{Value: 50, Percent: true}:  {2, 3, 4, 4},
 		{Value: 1}:                  {1, 2, 3, 4},
@@ -330,7 +330,7 @@ func TestMaxUpdate(t *testing.T) {
 	}
 }
 
-// TestPush pushes every 5 minutes, with soaks of 20 minutes, and clusters read old records. No cluster takes a commit before the previous
+// TestPush pushes every 5 minutes, with soaks of 20 minutes and outdated reads of records. No cluster takes a commit before the previous
 // stage has soaked this commit, and maxUpdate holds. Each stage gets a new version at least every 50 minutes.
 func TestPush(t *testing.T) {
 	for seed := range uint64(50) {

@@ -47,8 +47,8 @@ func span(from, to int) []int {
 	return all
 }
 
-// TestApproximateDeviatesFromArgoOnlyHere lists the only cases up to 100 replicas in which Approximate differs from Argo Rollouts, which
-// gives no canary pod. In each case, the exact number of canary pods lies halfway between n-1 and n.
+// TestApproximateDeviatesFromArgoOnlyHere lists the only cases up to 100 replicas in which Approximate differs from Argo Rollouts. In these
+// cases, Argo Rollouts gives no canary pod. In each case, the exact number of canary pods lies halfway between n-1 and n.
 func TestApproximateDeviatesFromArgoOnlyHere(t *testing.T) {
 	for n, weight := range map[int]int{2: 75, 5: 90, 10: 95, 25: 98, 50: 99} {
 		compare.CheckNamed(t, fmt.Sprintf("n=%d weight=%d", n, weight), plan.Counts{Canary: n - 1, Stable: 1}, plan.Approximate(n, weight, false))

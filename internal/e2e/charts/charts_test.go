@@ -29,13 +29,12 @@ import (
 )
 
 // shape is a .txtar file of testdata: a repository with a chart in the folder shop, or with a kustomization in the folder app. The chart's
-// values are in v1.yaml and v2.yaml. The files of a folder *.tgz are packed into an archive with the name of the folder.
+// values are in v1.yaml and v2.yaml. The files of a folder named *.tgz are packed into an archive of this name.
 type shape struct {
 	name  string
 	files map[string]string
 }
 
-// must ends the test if err is not nil.
 func must(t testing.TB, err error) {
 	t.Helper()
 	if err != nil {

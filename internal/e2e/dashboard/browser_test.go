@@ -47,7 +47,6 @@ var browser = sync.OnceValues(func() (context.Context, error) {
 
 var closeBrowser = func() {}
 
-// must ends the test if err is not nil.
 func must(t testing.TB, err error) {
 	t.Helper()
 	if err != nil {
@@ -62,7 +61,6 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// tab is a page in the browser.
 type tab struct {
 	t   *testing.T
 	ctx context.Context
@@ -71,7 +69,7 @@ type tab struct {
 	troubles []string
 }
 
-// newTab opens an empty tab with a desktop's size. Each error of the page, such as a violation of the content policy, fails the test.
+// newTab opens an empty tab of a desktop's size. Each error of the page, such as a violation of the content policy, fails the test.
 func newTab(t *testing.T, actions ...chromedp.Action[chromedp.Void]) *tab {
 	t.Helper()
 	parent, err := browser()
@@ -158,8 +156,8 @@ func phone() chromedp.Action[chromedp.Void] {
 	return chromedp.EmulateViewport(375, 740, chromedp.EmulateMobile, chromedp.EmulateTouch)
 }
 
-// slash presses the / key with one event for key and text, as a keyboard does. With chromedp's KeyEvent, which sends two events, the page
-// could not prevent the input.
+// slash presses the / key with one event for key and text, as a keyboard does. chromedp's KeyEvent sends two events, so the page could not
+// prevent the input of the slash.
 func slash() chromedp.Action[chromedp.Void] {
 	return chromedp.Func(func(ctx context.Context, t *chromedp.Target) error {
 		for _, params := range []input.DispatchKeyEventParams{
@@ -232,7 +230,7 @@ func (p *tab) axe(what string) {
 	}
 }
 
-// picture saves a screenshot in docs/pictures with -update. Otherwise it only checks that the picture exists.
+// picture saves a screenshot in docs/pictures if the flag -update is set. Otherwise, picture only checks that the file exists.
 func (p *tab) picture(name string) {
 	p.t.Helper()
 	png, err := chromedp.Run(p.ctx, chromedp.CaptureScreenshot())

@@ -129,8 +129,8 @@ func TestChips(t *testing.T) {
 	compare.CheckNamed(t, "a list of one namespace", false, js[bool](p, `!!document.getElementById('ns').offsetParent`))
 }
 
-// TestSharedChanges checks the fleet page's order by shared change, and its counts of a change's apps by state. The counts follow updates
-// of the apps. A click on the change shows only its apps.
+// TestSharedChanges checks the fleet page's order by shared change, and the counts of a change's apps by state. The counts follow updates
+// of the apps. A click on a change shows only this change's apps.
 func TestSharedChanges(t *testing.T) {
 	now := time.Now()
 	apps := some(now)

@@ -459,7 +459,7 @@ func TestConnectionThatBreaks(t *testing.T) {
 	p.expect("ERR_INCOMPLETE_CHUNKED_ENCODING")
 }
 
-// TestLostAnswer checks that the next change repeats a failed request for a part of an app's page.
+// TestLostAnswer checks that an app's page repeats a failed request when the app changes next.
 func TestLostAnswer(t *testing.T) {
 	now := time.Now()
 	f := newFleet(t, shop(now, 4))

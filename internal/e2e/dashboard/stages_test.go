@@ -36,7 +36,7 @@ func (s *stagedRecords) set(f status.Fleet) {
 	s.fleet, s.n = f, s.n+1
 }
 
-// newStaged returns the dashboard of prod-eu with stages. The board has only the app shop.
+// newStaged returns prod-eu's dashboard of a fleet with stages. The board has only the app shop.
 func newStaged(t *testing.T, all status.Fleet) (*fleet, *stagedRecords) {
 	t.Helper()
 	s := &stagedRecords{fleet: all}

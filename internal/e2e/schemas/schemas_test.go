@@ -17,7 +17,6 @@ import (
 	"gitrollout.dev/gitrollout/render/schema"
 )
 
-// must ends the test if err is not nil.
 func must(t testing.TB, err error) {
 	t.Helper()
 	if err != nil {

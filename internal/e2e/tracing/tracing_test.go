@@ -68,7 +68,6 @@ func (s *sink) named(t *testing.T, name string) *otlp.Span {
 	return s.spans[i]
 }
 
-// must ends the test if err is not nil.
 func must(tb testing.TB, err error) {
 	tb.Helper()
 	if err != nil {

@@ -10,7 +10,7 @@ import (
 type provider struct {
 	name   string
 	url    func(*proxytest.World) string
-	routed string // routes of a canary app; between releases, they lead to shop-stable
+	routed string // a canary app's routes, which lead to shop-stable between releases
 	plain  string // routes of a blue-green app to the Service shop
 	router string // lines below trafficRouting
 }
@@ -166,7 +166,7 @@ func (p provider) canary(fields, steps []string) shop {
 	return p.routedShop(append(services, fields...), nil, steps)
 }
 
-// routedShop returns the test app with the given fields of spec.strategy.canary, its trafficRouting and its steps.
+// routedShop returns the test app with the given fields, trafficRouting and steps of spec.strategy.canary.
 func (p provider) routedShop(fields, routing, steps []string) shop {
 	text := "    canary:\n      scaling: surge\n"
 	text += lines("      ", fields) + "      trafficRouting:\n"

@@ -8,7 +8,7 @@ import (
 )
 
 // checkBacktest replays the app's newest release with the app's own template. `analysis backtest` reads the record in Git, the real
-// Prometheus's history and the cluster's Secret. Its verdict must match the release's outcome.
+// Prometheus's history and the cluster's Secret. The command's verdict must match the release's outcome.
 func (a *app) checkBacktest(rejected bool) {
 	t := a.w.t
 	template := filepath.Join(a.w.repo.Work, "apps", a.name, "template.yaml")

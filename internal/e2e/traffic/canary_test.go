@@ -26,7 +26,7 @@ func TestCanary(t *testing.T) {
 	commit, at := w.release("v2")
 	at = w.climb(at, 5, 20, 50)
 	w.through(at, "v2", 50)
-	for _, a := range w.apps { // otherwise the rollback would use terminating pods
+	for _, a := range w.apps { // otherwise the revert would use terminating pods
 		a.await(at, "the old pods are gone", func(s rollout.State) bool { return s.Phase == rollout.Healthy && s.Draining == nil })
 	}
 
@@ -36,7 +36,7 @@ func TestCanary(t *testing.T) {
 	w.quiet()
 }
 
-// climb checks a release's share at the pause of each weight, and then promotes the release. It returns the time of the last promotion.
+// climb checks the new version's share at the pause of each weight, and then promotes. It returns the time of the last promotion.
 func (w *world) climb(at time.Time, weights ...int) time.Time {
 	w.t.Helper()
 	before := 0

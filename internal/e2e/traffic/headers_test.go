@@ -10,7 +10,7 @@ import (
 )
 
 // TestHeaders checks that requests to the new version carry a step's header, and that no other requests carry the header. After the step,
-// no request carries it.
+// no request carries the header.
 func TestHeaders(t *testing.T) {
 	t.Parallel()
 	const header = `requestHeaderModifier: {set: [{name: X-Canary, value: "yes"}]}}`

@@ -111,13 +111,14 @@ func (p *prometheus) awaitRequests(query string, requests int) (h analysis.Histo
 	}
 }
 
-// kinds maps each kind of histogram to the query for a version's requests. The two %s are the ends of a function call, or empty.
+// kinds maps each kind of histogram to the query for a version's requests. The two %s are the start and the end of a function call, or
+// empty.
 var kinds = map[string]string{"classic": `sum by (le) (%shttp_request_duration_seconds_bucket{pod_template_hash=%q}%s)`,
 	"native": `sum(%shttp_native_seconds{pod_template_hash=%q}%s)`}
 
 var answers = flag.String("record", "", "`folder` for the answers of a real Prometheus, as ../../../analysis/provider/testdata")
 
-// TestRecordHistograms writes the answers of a real Prometheus for the tests of the provider: both histograms of four requests.
+// TestRecordHistograms writes a real Prometheus's responses for the provider's tests: a classic and a native histogram of four requests.
 func TestRecordHistograms(t *testing.T) {
 	if *answers == "" {
 		t.Skip("only with -record")
@@ -144,7 +145,7 @@ func TestHistogram(t *testing.T) {
 	p := startPrometheus(t, "--enable-feature=native-histograms")
 	reporters := []*reporter{startReporter(t, "stable", 1), startReporter(t, "slow", 1.2), startReporter(t, "equal", 1)}
 	p.watch(reporters...)
-	for _, s := range reporters { // increase misses a counter's first value, so the first value must be 0
+	for _, s := range reporters { // PromQL's increase ignores a counter's first value, so the first value must be 0
 		for _, query := range kinds {
 			p.awaitRequests(fmt.Sprintf(query, "", s.hash, ""), 0)
 		}
@@ -162,8 +163,7 @@ func TestHistogram(t *testing.T) {
 			if len(grown) != len(h) {
 				t.Fatalf("%s of %s: the increase has other buckets: %v, want %v", kind, s.hash, grown, h)
 			}
-			// increase extrapolates to the ends of its window, by at most 1.1 scrape intervals at each end. The factor is the same for all
-			// buckets.
+			// PromQL's increase extrapolates to both ends of the window, by at most 1.1 scrape intervals. All buckets have the same factor.
 			factor := grown[len(grown)-1].Count / float64(s.requests)
 			if factor < 0.999 || factor > 3.5 {
 				t.Errorf("%s of %s: the increase is %v, %.3f times the requests", kind, s.hash, grown, factor)

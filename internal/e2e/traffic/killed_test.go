@@ -17,7 +17,7 @@ func failures(s rollout.State) int {
 }
 
 // killedWhileMeasuring kills gitrollout twice during an analysis. Failed measurements are in Git, so a bad version is rejected after as
-// many failures as without kills. Successful measurements are repeated, so a good version is measured a little longer.
+// many failures as without kills. Successful measurements are repeated after a kill, so a good version is measured a little longer.
 func killedWhileMeasuring(t *testing.T) {
 	t.Parallel()
 	steps := []string{"setWeight: 20", inline}

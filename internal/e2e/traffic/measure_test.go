@@ -9,7 +9,7 @@ import (
 )
 
 // alone is the value of trafficRouting.settle in sequential tests, and beside the value in parallel tests. The proxy must apply new routes
-// within this time after their record. Traefik needs 0.2s on an idle machine.
+// within this time after gitrollout has recorded them. Traefik needs 0.2s on an idle machine.
 const (
 	alone  = 3 * time.Second
 	beside = 10 * time.Second
@@ -59,7 +59,7 @@ func (a *app) awaitEnough(from time.Time, counts func(proxytest.Result) bool) pr
 }
 
 // allFrom returns the time from which all requests must go to a version: the record `switched` plus the settle time. In parallel tests,
-// Traefik may be slow, so the deletion of old pods is the earliest time.
+// Traefik may be slow, so the time is not before the deletion of old pods.
 func (a *app) allFrom(switched record) time.Time {
 	from := switched.at.Add(a.w.settled)
 	if a.w.settled == alone {

@@ -22,8 +22,8 @@ type story struct {
 	base  float64 // share of failing requests to the old version
 	all   bool    // the new version gets all requests instead of a fifth
 	back  string  // the metric that rejects the new version; "": it is promoted
-	// within is the expected time between the new version's first bad request and last request: `some`, plus the time that the
-	// metric's fields allow. The test only logs this time, because a busy machine may take longer.
+	// within is the expected time from the new version's first bad request to its last request: `some`, plus the time that the metric's
+	// fields allow. The test only logs this time, because a busy machine may take longer.
 	within time.Duration
 }
 

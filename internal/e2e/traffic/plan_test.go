@@ -23,7 +23,7 @@ func planMeasuresTraffic(t *testing.T) {
 		w.repo.Write(map[string]string{"apps/" + a.name + "/" + name: w.filled(a, content)})
 	}
 	type detection struct{ Rate, Stable float64 }
-	own := "GITROLLOUT_PROMETHEUS_ADDRESS=" + w.prometheus.URL // validate asks only this address, and none from files
+	own := "GITROLLOUT_PROMETHEUS_ADDRESS=" + w.prometheus.URL // validate asks only this address, and ignores addresses in files
 	planned := func(command string, env ...string) (all []detection, note string) {
 		cmd := w.gitrollout(command, "--context", "local", "-o", "json")
 		var notes strings.Builder

@@ -59,8 +59,7 @@ func (w *world) scaled(n int32, canary int) {
 	}
 }
 
-// aborted waits until each app is rolled back. Once the rollback is recorded and the settle time has passed, the version must get no
-// requests.
+// aborted waits until each app is rolled back. Once Aborting is recorded and the settle time has passed, the version must get no requests.
 func (w *world) aborted(pushed time.Time, version string) {
 	w.t.Helper()
 	for _, a := range w.apps {

@@ -174,7 +174,7 @@ func (w *world) checkBeside(pushed time.Time) {
 	}
 }
 
-// checkWaits fails the test unless the apps are still Progressing, and get names their analysis.
+// checkWaits fails the test unless each app is still Progressing, and `get` names the app's analysis.
 func (w *world) checkWaits(names ...string) {
 	w.t.Helper()
 	for _, name := range names {

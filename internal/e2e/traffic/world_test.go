@@ -189,7 +189,6 @@ func (w *world) told() string {
 	return b.String()
 }
 
-// must ends the test if err is not nil.
 func must(t testing.TB, err error) {
 	t.Helper()
 	if err != nil {
@@ -216,7 +215,7 @@ func (w *world) start() {
 	go func(c *exec.Cmd, exited chan error) { exited <- c.Wait() }(w.command, w.exited)
 }
 
-// stop terminates gitrollout and waits for it.
+// stop terminates gitrollout, and waits until the process has ended.
 func (w *world) stop() {
 	_ = w.command.Process.Signal(syscall.SIGTERM)
 	select {

@@ -45,8 +45,8 @@ func (a *app) setReady(status corev1.PodStatus) {
 }
 
 // ServeHTTP answers /readyz with the pod's readiness, /metrics with metrics, and any other path with the pod's
-// identity. The response's header X-Ready is the readiness when the request arrived. For tests of routing, X-Canary is
-// copied from the request. A terminating pod still answers, with its last X-Ready.
+// identity. The response's header X-Ready is the readiness when the request arrived. For tests of routing, the response
+// has the request's X-Canary. A terminating pod still answers, but its X-Ready does not change.
 func (a *app) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	ready := a.ready.Load()
 	w.Header().Set("X-Ready", strconv.FormatBool(ready))

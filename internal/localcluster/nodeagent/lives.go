@@ -73,8 +73,8 @@ func (l *lives) settle(pod *corev1.Pod, node string) *life {
 	return known
 }
 
-// begin returns the life of a bound pod. The first call for a pod records its start time, and gives it an address. A
-// pod from an earlier run keeps both.
+// begin returns the life of a bound pod. The first call for a pod records its start time, and gives the pod an address.
+// A pod from an earlier run keeps its start time and address.
 func (l *lives) begin(pod *corev1.Pod, now time.Time) (life, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

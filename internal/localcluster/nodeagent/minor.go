@@ -22,7 +22,7 @@ func newPodQueue() podQueue {
 		workqueue.NewTypedItemExponentialFailureRateLimiter[types.NamespacedName](5*time.Millisecond, time.Second))
 }
 
-// isOlder reports whether a resource version precedes another one of the same object.
+// isOlder reports whether a resource version precedes another version of the same object.
 func isOlder(version, other string) bool {
 	order, err := resourceversion.CompareResourceVersion(version, other)
 	return err == nil && order < 0

@@ -17,8 +17,8 @@ import (
 	"gitrollout.dev/gitrollout/internal/localcluster/podsim"
 )
 
-// handle reconciles one pod. It returns the time after which the pod needs another pass, or 0 if the next pass only
-// follows an event.
+// handle reconciles one pod. It returns the time after which the pod needs another pass, or 0 if only an event causes
+// the next pass.
 func (a *Agent) handle(ctx context.Context, key types.NamespacedName) (time.Duration, error) {
 	pod, err := a.pods.Pods(key.Namespace).Get(key.Name)
 	if apierrors.IsNotFound(err) {

@@ -22,8 +22,8 @@ func wantsNode(pod *corev1.Pod) bool {
 		pod.Spec.SchedulerName == corev1.DefaultSchedulerName
 }
 
-// bind binds the pod to the fitting node with the fewest pods, or marks it Unschedulable. It returns the bound pod, or
-// nil.
+// bind binds the pod to the fitting node with the fewest pods, or marks the pod Unschedulable. It returns nil if it has
+// not bound the pod.
 func (a *Agent) bind(ctx context.Context, pod *corev1.Pod) (*corev1.Pod, error) {
 	nodes, err := a.nodes.List(labels.Everything())
 	if err != nil {

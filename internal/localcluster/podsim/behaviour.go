@@ -55,14 +55,15 @@ const (
 	defaultRunFor    = 200 * time.Millisecond
 )
 
-// wish is a word of the image tag, the equivalent variable, and their effect on the behaviour. The field alone is the
-// value of a word that has none in the tag.
+// wish is a word of the image tag, the equivalent variable, and their effect on the behaviour. The field "alone" has
+// the value of a word that has no value in the tag.
 type wish struct {
 	word, variable, alone string
 	grant                 func(b *Behaviour, value string) error
 }
 
-// wishes are in the order of evaluation: the last one, LOCALCLUSTER_CRASH=0, overrides the others.
+// wishes are in the order of evaluation. LOCALCLUSTER_CRASH is last, because its value 0 overrides
+// LOCALCLUSTER_CRASH_AFTER.
 var wishes = []wish{
 	{"slow", "LOCALCLUSTER_READY_AFTER", "3s", duration(func(b *Behaviour) *time.Duration { return &b.ReadyAfter })},
 	{"neverready", "LOCALCLUSTER_READY", "never", choice("never", "always", func(b *Behaviour) *bool { return &b.NeverReady })},
@@ -128,8 +129,8 @@ func (b *Behaviour) grantTag(tag string) error {
 	return nil
 }
 
-// splitImage splits an image reference into its name and its tag. The tag is "latest" by default, and the start of the
-// digest if the image has only a digest.
+// splitImage splits an image reference into its name and its tag. An image without a tag gets the start of its digest
+// or, without a digest, "latest".
 func splitImage(image string) (name, tag string) {
 	name, digest, pinned := strings.Cut(image, "@")
 	if colon := strings.LastIndex(name, ":"); colon > strings.LastIndex(name, "/") {

@@ -169,7 +169,8 @@ func closedGate(pod *corev1.Pod, status *corev1.PodStatus) corev1.PodConditionTy
 	return ""
 }
 
-// SetCondition replaces the condition of the same type. The last transition time changes only with the status.
+// SetCondition replaces the condition of the same type. The last transition time changes only if the condition's status
+// changes.
 func SetCondition(status *corev1.PodStatus, condition corev1.PodCondition) {
 	_, existing := podutil.GetPodCondition(status, condition.Type)
 	if existing == nil {

@@ -11,7 +11,7 @@ import (
 	"sync/atomic"
 )
 
-// Noting is the number that enables no mutant, but records executed mutants.
+// Noting, in the file Chosen, enables no mutant and makes the program record executed mutants.
 const Noting = -1
 
 // These are names of files in the program's folder. Child processes use the same files, even with an empty
@@ -24,7 +24,7 @@ const (
 var (
 	beside = folder()
 	chosen = read()
-	noted  [1 << 17]atomic.Bool // by number, for all mutants; must be fast, because a loop may execute a mutant millions of times
+	noted  [1 << 17]atomic.Bool // by mutant number; fast, because a loop may execute a mutant millions of times
 )
 
 func folder() string {

@@ -221,7 +221,7 @@ func TestEmail(t *testing.T) {
 	}
 }
 
-// TestMailPorts checks the port: 587 by default, 465 with TLS, 25 without TLS, or the configured port.
+// TestMailPorts checks the default port: 587 for STARTTLS, 465 for implicit TLS, 25 without TLS.
 func TestMailPorts(t *testing.T) {
 	for _, c := range []struct{ tls, port, want string }{
 		{"", "", "mail.test:587"}, {"starttls", "", "mail.test:587"}, {"tls", "", "mail.test:465"}, {"none", "", "mail.test:25"},
@@ -238,7 +238,7 @@ func TestMailPorts(t *testing.T) {
 	}
 }
 
-// TestMailsThatCannotBe checks that an invalid sender, recipient or port is a final failure, as is a 5xx response.
+// TestMailsThatCannotBe checks that an invalid sender, recipient or port, and each 5xx response, are final failures.
 func TestMailsThatCannotBe(t *testing.T) {
 	for name, change := range map[string]func(rollout.Receiver){
 		"sender":    func(r rollout.Receiver) { r.Settings["from"] = "nobody" },

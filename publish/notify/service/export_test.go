@@ -14,7 +14,7 @@ import (
 func Table() map[string]row { return table } // returns the services, which the documentation lists
 func Usual() notify.Profile { return chat }  // returns the profile of most services
 
-// WithPigeon returns the table with one row more.
+// WithPigeon returns the table and a row for the service pigeon.
 func WithPigeon(p notify.Profile) rows {
 	known := maps.Clone(table)
 	known["pigeon"] = row{send: sendPigeon, Profile: p}

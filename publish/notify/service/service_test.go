@@ -269,7 +269,7 @@ func TestContracts(t *testing.T) {
 	}
 }
 
-// TestMessagesThatSayLittle checks that a message with only a title is sent without empty fields, because services refuse the value null.
+// TestMessagesThatSayLittle checks that no request contains null, even for a message with only a title. Services refuse null.
 func TestMessagesThatSayLittle(t *testing.T) {
 	for name, c := range contracts {
 		t.Run(name, func(t *testing.T) {

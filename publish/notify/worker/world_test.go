@@ -39,7 +39,7 @@ func newWorld(t *testing.T, receivers ...rollout.Receiver) *world {
 
 func chat(name string) rollout.Receiver { return rollout.Receiver{Name: name, Service: "chat"} }
 
-// commit adds a commit to the state branch, in which a release of each given app starts. It returns the commit.
+// commit adds and returns a state commit. In this commit, a release of each given app starts.
 func (w *world) commit(apps ...string) *rollout.StateCommit {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -128,7 +128,7 @@ func started(t *testing.T, receivers ...rollout.Receiver) (w *world, p *worker.W
 	return w, p, end
 }
 
-// push adds a commit in which a release of each given app starts, and calls a process's Notify.
+// push calls commit, and then a process's Notify.
 func (w *world) push(p *worker.Worker, apps ...string) *rollout.StateCommit {
 	c := w.commit(apps...)
 	p.Notify(w.config, c.ID, c)
