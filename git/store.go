@@ -53,7 +53,7 @@ func (s *store) Omit(id plumbing.Hash) {
 	}
 }
 
-// forgive(false) clears lost. While lost is set, each missing file counts as too large. After a request with haves,
+// forgive sets or clears lost. While lost is set, each missing file counts as too large. After a request with haves,
 // lost must be cleared, because the server also omits files that the client has.
 func (s *store) forgive(is bool) {
 	s.mu.Lock()

@@ -68,8 +68,7 @@ func (r *Reconciler) pass(ctx context.Context, name string, now time.Time) (s *p
 }
 
 // setVersion sets the record's version. If the configuration returns to the alpha version, setVersion also rewrites an
-// unchanged record, so that an older program can read it. It drops the decision's state, which may still await an
-// answer of the cluster.
+// unchanged record for an older program, without a state that awaits an answer of the cluster.
 func (s *pass) setVersion(version, ofCluster string) {
 	isNewer := s.before.APIVersion == rollout.APIVersion || ofCluster == rollout.APIVersion && s.before.App != ""
 	if isNewer && version == rollout.AlphaVersion && !s.changed && !s.decision.Rollback && !s.decision.Stale {

@@ -224,7 +224,7 @@ func (c *comparison) alike(sealed, twin []rollout.Object, file string, in origin
 	invalid := &rollout.InvalidError{Field: field, Msg: onlyInSecrets, Fix: encryptLess}
 	switch {
 	case sealed[i].IsSecret() && (strings.HasPrefix(field, "data") || strings.HasPrefix(field, "stringData")):
-		invalid.Msg = "is a key, or a value that is not a string: neither may depend on encrypted values"
+		invalid.Msg = "is a key, or a value other than a string, and " + onlyInSecrets
 		invalid.Fix = "encrypt only values, and put numbers in quotes"
 	case strings.Contains(field, "annotations"):
 		invalid.Fix += "; a digest is also allowed, with 8 to 128 hex digits"

@@ -92,7 +92,7 @@ func TestTargetOfOneVersion(t *testing.T) {
 		})
 		spec, _ := r.Spec(rollout.Workload{Namespace: "shop", Name: "web"})
 		compare.CheckNamed(t, target, 5, *spec.Canary.Steps[0].SetWeight)
-		compare.Contains(t, strings.Join(r.Warnings, "\n"), "kustomization.yaml has a target without a group, or with a pattern")
+		compare.Contains(t, strings.Join(r.Warnings, "\n"), "kustomization.yaml has a target without an exact group and version")
 	}
 }
 
@@ -118,5 +118,5 @@ func TestTargetAfterConversion(t *testing.T) {
 		"web.yaml": deploymentHead + "---\n" + strings.Replace(ownHead, "v1alpha1", "v1beta1", 1) +
 			"  strategy: {canary: {steps: [{setWeight: 50}]}}\n",
 	})
-	compare.Contains(t, strings.Join(r.Warnings, "\n"), "kustomization.yaml has a target without a group")
+	compare.Contains(t, strings.Join(r.Warnings, "\n"), "kustomization.yaml has a target without an exact group and version")
 }

@@ -65,7 +65,7 @@ func TestParseReceiversRefuses(t *testing.T) {
 		{"a block that is a credential", "{name: a, slack: https://hooks.slack.com/services/T/B/X}", "[0].slack",
 			"must be a mapping, not a string", ""},
 		{"no credential", "{name: a, slack: {}}", "[0].slack.url", "is missing", "url or token"},
-		{"url and token", "{name: a, slack: {url: " + env + ", token: " + env + ", channel: x}}", "[0].slack.token", "besides url", ""},
+		{"url and token", "{name: a, slack: {url: " + env + ", token: " + env + ", channel: x}}", "[0].slack.token", "conflicts with url", ""},
 		{"token without a channel", "{name: a, slack: {token: " + env + "}}", "[0].slack.channel", "is needed with token", ""},
 		{"another service's field", "{name: a, slack: {url: " + env + ", host: x}}", "[0].slack.host", "is not a field of slack", "channel"},
 		{"an unknown field", "{name: a, slack: {url: " + env + ", color: x}}", "[0].slack.color", "is not a known field", ""},

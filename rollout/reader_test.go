@@ -127,7 +127,7 @@ func TestReaderRefuses(t *testing.T) {
 			`spec.share: must be a number, not the string "much"; write a number, without quotes`},
 		"a list for a map":    {enough + "texts: []", "spec.texts: must be a mapping, not a list; write its fields below it"},
 		"within a map":        {enough + "texts: {k: 1}", "spec.texts[k]: must be a string, not 1; quote it"},
-		"a map's key":         {enough + "byApp: {web: h1-1}", `spec.byApp[web]: workload "web": want namespace/name`},
+		"a map's key":         {enough + "byApp: {web: h1-1}", `spec.byApp[web]: workload "web": want namespace/name or Kind/namespace/name`},
 		"an empty entry":      {enough + "names: [a, null]", "spec.names[1]: is empty"},
 		"within a list":       {"name: x\nlisted: [{a: 1}, {c: 1}]", "spec.listed[1].c: is not a known field; use one of a, b"},
 		"below":               {enough + "count: 0", "spec.count: 0 is not within 1..5; count on one hand"},

@@ -81,7 +81,7 @@ func RequestWarnings(in Input) (warnings []string) {
 	for _, w := range requestWorkloads(in) {
 		value := in.Observed.Workloads[w].BreakGlass
 		b, err := rollout.ParseBreakGlass(value)
-		why := fmt.Sprintf("names release %s at serial %d, but this release is not in flight", b.Release, b.Serial)
+		why := fmt.Sprintf("names release %s at serial %d, but this attempt is not in flight", b.Release, b.Serial)
 		switch isSpent := slices.Contains(spent, AbortRequest{w, value}); {
 		case err != nil:
 			why = err.Error()

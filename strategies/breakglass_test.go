@@ -28,12 +28,12 @@ func TestBreakGlass(t *testing.T) {
 		"the release":        {b.Encode(), func(*strategies.Input) {}, true, false, "Git answers"},
 		"its template":       {with(func(b *rollout.BreakGlass) { b.Release = "t2" }), func(*strategies.Input) {}, true, false, "Git answers"},
 		"its first record":   {with(func(b *rollout.BreakGlass) { b.Serial = 5 }), func(*strategies.Input) {}, true, false, "Git answers"},
-		"an earlier attempt": {with(func(b *rollout.BreakGlass) { b.Serial = 4 }), func(*strategies.Input) {}, false, false, "serial 4, which"},
-		"a serial to come":   {with(func(b *rollout.BreakGlass) { b.Serial = 8 }), func(*strategies.Input) {}, false, false, "serial 8, which"},
+		"an earlier attempt": {with(func(b *rollout.BreakGlass) { b.Serial = 4 }), func(*strategies.Input) {}, false, false, "serial 4, but"},
+		"a serial to come":   {with(func(b *rollout.BreakGlass) { b.Serial = 8 }), func(*strategies.Input) {}, false, false, "serial 8, but"},
 		"another version": {with(func(b *rollout.BreakGlass) { b.Release = "h1-3" }), func(*strategies.Input) {}, false, false,
 			"release h1-3"},
 		"malformed":      {"v2 burns", func(*strategies.Input) {}, false, false, "is not valid"},
-		"no release":     {b.Encode(), func(in *strategies.Input) { in.State.Release = nil }, false, false, "but this release is not in flight"},
+		"no release":     {b.Encode(), func(in *strategies.Input) { in.State.Release = nil }, false, false, "but this attempt is not in flight"},
 		"none":           {"", func(*strategies.Input) {}, false, false, ""},
 		"it is recorded": {b.Encode(), aborting, false, true, "Git answers"},
 		"the app is at rest": {b.Encode(), func(in *strategies.Input) { in.State.Release, in.State.Rejected = nil, refused }, false, true,
@@ -52,7 +52,7 @@ func TestBreakGlass(t *testing.T) {
 		"a void request, an hour later": {with(func(b *rollout.BreakGlass) { b.Serial = 4 }),
 			func(in *strategies.Input) { in.Now = noon.Add(time.Hour + time.Second) }, false, true, "Git answers"},
 		"a later serial, an hour later": {with(func(b *rollout.BreakGlass) { b.Serial = 8 }),
-			func(in *strategies.Input) { in.Now = noon.Add(time.Hour + time.Second) }, false, false, "serial 8, which"},
+			func(in *strategies.Input) { in.Now = noon.Add(time.Hour + time.Second) }, false, false, "serial 8, but"},
 		"the former version is kept": {b.Encode(), func(in *strategies.Input) {
 			in.State.Draining = &rollout.Draining{Release: *in.State.Stable}
 			in.State.Phase, in.State.Stable, in.State.Release = rollout.Healthy, in.State.Release, nil

@@ -155,7 +155,7 @@ func ambassadorMatch(ref rollout.Ref, spec map[string]any, m rollout.Match) (map
 		return nil, false, wrong(ref, "spec.method", "%q is a pattern, so the step's method cannot be added", own).
 			WithFix("leave out the method in the step")
 	case own != "" && matches(*m.Method, own) && !added:
-		return nil, false, wrong(ref, "spec.method", "is %s, so the step's match would cover all the Mapping's requests", own).
+		return nil, false, wrong(ref, "spec.method", "is %s, so the step's match would cover all Mapping requests", own).
 			WithFix("set the weight instead, or match a header too")
 	case own != "":
 		return fields, matches(*m.Method, own), nil

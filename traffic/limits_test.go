@@ -166,7 +166,7 @@ func TestMatches(t *testing.T) {
 		"NGINXSigns":  {nginxIngress, nginx, "headers: [{name: a, exact: \"b,c\"}]", "canary-by-header-pattern: ^b\\x2cc$"},
 
 		"MappingSame": {ambassadorMap, ambassador("method: GET"), get,
-			"!is GET, so the step's match would cover all the Mapping's requests; set the weight instead, or match a header too"},
+			"!is GET, so the step's match would cover all Mapping requests; set the weight instead, or match a header too"},
 		"MappingMore":    {ambassadorMap, ambassador("method: GET"), get + ", " + header, "headers:\n    a: b"},
 		"MappingCookie":  {ambassadorMap, ambassador("method: GET"), get + ", " + cookie, "regex_headers:"},
 		"MappingQuery":   {ambassadorMap, ambassador("method: GET"), get + ", " + param, "query_parameters:\n    a: b"},
@@ -226,11 +226,11 @@ func TestBounds(t *testing.T) {
 			"session-cookie-name: c-abc\n    nginx.ingress.kubernetes.io/session-cookie-path: /"},
 		"NGINXUnnamed": {nginxIngress, nginx, "weight: 1" + sticky, "session-cookie-name: c\n"},
 		"NGINXOwn": {nginxOwn, nginx, "weight: 1, managed: [{name: staff, matches: [{headers: [{name: a, exact: b}]}]}]",
-			"!additionalIngressAnnotations: has canary-by-header , but the steps' routes also set it; remove it here"},
+			"!additionalIngressAnnotations: has canary-by-header, but the steps' routes also set it; remove it here"},
 		"NGINXOwnFull": {routerOf{"nginx", "{stableIngress: web, additionalIngressAnnotations: {canary-by-header: Z}, " +
 			"canaryIngressAnnotations: {nginx.ingress.kubernetes.io/canary-by-header: X}}"}, nginx,
 			"weight: 1, managed: [{name: staff, matches: [{headers: [{name: a, exact: b}]}]}]",
-			"!canaryIngressAnnotations: has canary-by-header for the whole release"},
+			"!canaryIngressAnnotations: has canary-by-header, but the steps' routes also set it; remove it here"},
 		"NGINXOwnAll": {nginxOwn, nginx, "weight: 1", "canary-by-header: X"},
 		"NGINXBack": {nginxIngress, annotated(nginx, "nginx.ingress.kubernetes.io/affinity: cookie"), "weight: 0",
 			"affinity-canary-behavior: legacy"},

@@ -174,7 +174,7 @@ func TestRefused(t *testing.T) {
 
 		{"datadog", "{query: ~}", ".query", "is missing", "apiVersion: v2"},
 		{"datadog", "{apiVersion: v3}", ".apiVersion", `is "v3"`, "v1, v2"},
-		{"datadog", "{queries: {a: b}}", ".queries", "query too", "keep only"},
+		{"datadog", "{queries: {a: b}}", ".queries", "conflict with query", "keep only one"},
 		{"datadog", "{query: ~, queries: {a: b}}", ".queries", "the API is v1", "apiVersion: v2"},
 		{"datadog", "{query: ~, apiVersion: v2, queries: {a: b, c: d}}", ".formula", "there are 2 queries", "a / b"},
 		{"datadog", "{query: ~, apiVersion: v2, queries: {bad: b, of: d, c: e}}", ".formula", "there are 3 queries", "a / b"},

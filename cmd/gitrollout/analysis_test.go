@@ -143,7 +143,7 @@ func TestReplay(t *testing.T) {
 		"rolled back": {of: release(step(0, 20, 0), step(1, 20, 60), aborting), bad: "9", verdict: rollout.AnalysisStopped,
 			first: "1795176060 up{new}[1s]", last: "1795176090 up{new}[30s]"},
 		"first step": {of: release(step(0, 20, 0)), message: "the release ended at its first step"},
-		"no hash":    {of: release(step(0, 20, 0), bare), message: "the record has no hashes"},
+		"no hash":    {of: release(step(0, 20, 0), bare), message: "the record lacks the versions' pod hashes"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := newPrometheus(t, func(_, at string) string { return map[bool]string{true: "1", false: "0"}[at >= c.bad] })

@@ -76,7 +76,7 @@ func TestBreakGlass(t *testing.T) {
 			t.Errorf("%s moved the release: %s", value, rollout.Printable(now.Reason))
 		}
 		shown := strings.Join(strings.Fields(w.clusterCommand(exitOK, "get", w.app)), " ")
-		w.wantText(shown, "annotation "+rollout.AnnotationBreakGlass, "it is ignored")
+		w.wantText(shown, "annotation "+rollout.AnnotationBreakGlass, "the annotation is ignored")
 	}
 }
 

@@ -116,7 +116,7 @@ func TestKeyIsChecked(t *testing.T) {
 		"quoted principal":     {`"ann lee" ` + public, signed, ""},
 		"not listed":           {"bob " + other, signed, "not in signers"},
 		"unsigned":             {"ann " + public, []byte(commit), "not signed"},
-		"for files":            {"ann " + public, file, `for "file"`},
+		"for files":            {"ann " + public, file, `namespace is "file"`},
 		"valid":                {`ann valid-after="20251231",valid-before="20260102Z" ` + public, signed, ""},
 		"not valid yet":        {`ann valid-after="202601010001" ` + public, signed, "valid from"},
 		"not valid any more":   {`ann valid-before="20260101" ` + public, signed, "valid until"},

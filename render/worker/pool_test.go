@@ -126,7 +126,7 @@ func TestAnOrphanEnds(t *testing.T) {
 func TestCannotStart(t *testing.T) {
 	p := worker.NewPool(worker.Options{Command: func(int64) *exec.Cmd { return exec.Command("/nowhere/gitrollout") }, Most: 1})
 	_, _, err := p.Build(good, rollout.App{Name: "a"})
-	if err == nil || rollout.IsInvalid(err) || !strings.Contains(err.Error(), "start a worker") {
+	if err == nil || rollout.IsInvalid(err) || !strings.Contains(err.Error(), "start a render worker") {
 		t.Errorf("error %v", err)
 	}
 }
