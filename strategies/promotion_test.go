@@ -82,8 +82,8 @@ func TestIgnoredAtRest(t *testing.T) {
 	}
 }
 
-// TestSpent checks that a promotion file for one attempt of a release opens no gate of the next attempt. If a file names a step that
-// changes afterwards, the file opens no gate.
+// TestSpent checks that a promotion file opens no gate of the release's next attempt, and no gate after an edit of the step that the file
+// names.
 func TestSpent(t *testing.T) {
 	h, in := atStep(nil, 1)
 	h.push(func(s *source) {
@@ -102,8 +102,7 @@ func TestSpent(t *testing.T) {
 	}
 }
 
-// TestIgnoredByPolicy checks that a promotion that a policy forbids is recorded as ignored only once. The record must disappear with the
-// promotion file.
+// TestIgnoredByPolicy checks that State.Ignored records a policy's refusal of a promotion once, and is empty after the file is removed.
 func TestIgnoredByPolicy(t *testing.T) {
 	_, in := atStep(nil, 1)
 	refused := func(release rollout.Hash) *rollout.Promotion {
@@ -225,7 +224,8 @@ func TestRetryIsOnRecord(t *testing.T) {
 	}
 }
 
-// TestRetryThatWaits checks that a retry takes effect even if the file has another decision by the time the release begins.
+// TestRetryThatWaits checks that a retry ends the rejection although the release must wait. The release can begin even after the file's
+// decision has changed.
 func TestRetryThatWaits(t *testing.T) {
 	frozen := rollout.Calendar{Freeze: &rollout.Freeze{Reason: "a test"}}
 	tests := map[string]struct {
@@ -264,8 +264,8 @@ func TestRetryThatWaits(t *testing.T) {
 	}
 }
 
-// TestTimeoutInWords checks the texts about a gate's timeout. Before the timeout, the text has its time and its action. Afterwards, it has
-// the result.
+// TestTimeoutInWords checks the texts about a gate's timeout. Before the timeout, the text has the timeout's time and action. Afterwards,
+// the text has the result.
 func TestTimeoutInWords(t *testing.T) {
 	_, in := atStep(func(s *rollout.Spec) {
 		s.Canary.Steps[1].Pause = &rollout.Pause{Timeout: new(time.Hour), OnTimeout: rollout.TimeoutAbort}

@@ -38,8 +38,8 @@ func TestStartOver(t *testing.T) {
 	}
 }
 
-// TestStartOverWhere checks which commit is applied first on a new cluster: the commit of stable, or a later commit with the same version.
-// The commit of an unapproved version is never applied.
+// TestStartOverWhere checks which commit is applied first on a new cluster: the stable release's commit, or a later commit with the same
+// version. A commit that is rejected or in flight is not applied.
 func TestStartOverWhere(t *testing.T) {
 	stable := &rollout.Release{Hash: "h1-1", Commit: "released"}
 	next := &rollout.Release{Hash: "h1-2", Commit: "next"}

@@ -10,8 +10,8 @@ import (
 	"gitrollout.dev/gitrollout/strategies"
 )
 
-// TestPodRoles checks which pods get which labels and annotations. The Deployment has one pod each of v1, v2 and v3, without labels of a
-// role.
+// TestPodRoles checks which pods get which labels and annotations. The Deployment has a pod of v1, of v2 and of v3, each without role
+// labels.
 func TestPodRoles(t *testing.T) {
 	role := func(name string) string { return fmt.Sprintf(`{"labels":{"role":%q}}`, name) }
 	h := twoVersions(func(s *rollout.Spec) { s.NewMetadata, s.StableMetadata = role("canary"), role("stable") })

@@ -49,7 +49,7 @@ func routedAt(step int) (*history, strategies.Input) {
 
 var webRoute = rollout.Ref{Group: "gateway.networking.k8s.io", Kind: "HTTPRoute", Namespace: testApp.Namespace, Name: "web"}
 
-// accepted returns an HTTPRoute's status, written by a controller that has seen the given generation.
+// accepted returns an HTTPRoute whose condition Accepted has the given status and observedGeneration.
 func accepted(status string, generation int64) rollout.ObservedRoute {
 	return rollout.ObservedRoute{Generation: 3, Status: map[string]any{"parents": []any{map[string]any{
 		"controllerName": "example.com/gateway", "conditions": []any{map[string]any{
@@ -208,7 +208,7 @@ func TestGenerated(t *testing.T) {
 	}
 }
 
-// TestDrainOfLateRetreat checks a rollback that is applied late. The new pods stay until proxies use the rollback's routes.
+// TestDrainOfLateRetreat checks a rollback whose routes are applied after Rollback.Drain. The new pods stay until proxies use these routes.
 func TestDrainOfLateRetreat(t *testing.T) {
 	_, in := routedAt(1)
 	in.State.Progress[0].Routed = &rollout.Routing{Step: 0, Weight: 50, At: in.Now.Add(-time.Minute)}
@@ -247,8 +247,8 @@ func TestRouting(t *testing.T) {
 	}
 }
 
-// TestAHoldKeepsNoMoreThanItsStepAsksFor checks an edit that lowers the weight of a step while the release is on hold. The weight
-// decreases, the release stays at its step, and no larger weight is routed.
+// TestAHoldKeepsNoMoreThanItsStepAsksFor checks an edit that lowers the weight of a step while the release is on hold. The routed weight
+// falls to the step's weight but never rises, and the release stays at its step.
 func TestAHoldKeepsNoMoreThanItsStepAsksFor(t *testing.T) {
 	holds := map[string]func(*strategies.Input, *rollout.Promotion){
 		"decision": func(in *strategies.Input, p *rollout.Promotion) { in.Promotion = p },

@@ -197,7 +197,7 @@ func (w *measuredWorld) checkDue(s rollout.State, due []strategies.Measure) {
 	}
 }
 
-// checkWanted checks that each wanted analysis, of the step or in the background, has its own run with exactly the analysis's metrics.
+// checkWanted checks that a step's analysis and a background analysis each have their own run with exactly their metrics.
 func (w *measuredWorld) checkWanted(s rollout.State, d strategies.Decision) {
 	source := w.git.at(s.Source)
 	if !strategies.IsTried(s) || source == nil || d.Subject == "" || s.Held != nil {

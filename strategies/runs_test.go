@@ -47,7 +47,7 @@ func (m *measuring) rests(want rollout.Phase) {
 	m.until(string(want), func() bool { return m.state.Phase == want })
 }
 
-// until advances the clock from event to event, and stops when the function there returns true.
+// until advances the clock from event to event until there() is true.
 func (m *measuring) until(what string, there func() bool) {
 	m.t.Helper()
 	for range 10 {
@@ -105,8 +105,8 @@ func (m *measuring) run(name string) rollout.AnalysisRun {
 	return r
 }
 
-// TestAnalysesOfThePastJudgeNobody checks that a failed analysis ends with its release. The analysis does not reject a renamed Deployment,
-// or a Deployment that gets its Rollout document back.
+// TestAnalysesOfThePastJudgeNobody checks that a failed analysis ends with its release. The analysis rejects no version of a renamed
+// Deployment, or of a Deployment that gets its Rollout document back.
 func TestAnalysesOfThePastJudgeNobody(t *testing.T) {
 	moves := func(s *source) { s.workloads[0].spec.Workload.Namespace = "other" }
 	for name, change := range map[string]func(*measuring){
@@ -122,7 +122,7 @@ func TestAnalysesOfThePastJudgeNobody(t *testing.T) {
 		},
 		"another namespace, with the version that failed": func(m *measuring) {
 			m.git.push(moves)
-			m.rests(rollout.Degraded) // the version fails under the new name as well
+			m.rests(rollout.Degraded) // the version fails in the new namespace as well
 			m.release("v1")
 		},
 		"its document removed and put back": func(m *measuring) {

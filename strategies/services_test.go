@@ -15,8 +15,8 @@ func serviceRef(name string) rollout.Ref {
 	return rollout.Ref{Kind: "Service", Namespace: testApp.Namespace, Name: name}
 }
 
-// TestServiceThatLostItsRole checks that a Service that has lost its role selects the same version as the main Service. This applies only
-// if the Service's selector in Git matches the workload's pods.
+// TestServiceThatLostItsRole checks that a Service that has lost its role selects the same version as the main Service. A Service whose
+// selector in Git does not match the workload's pods is not changed.
 func TestServiceThatLostItsRole(t *testing.T) {
 	cases := map[string]struct {
 		reason   string
@@ -47,8 +47,8 @@ func TestServiceThatLostItsRole(t *testing.T) {
 	}
 }
 
-// TestServiceSelectsNoPodsThatGo checks an edit that lowers the weight of a step without stable pods. The controller may still be deleting
-// the last ready stable pods. Then no Service may select only these pods.
+// TestServiceSelectsNoPodsThatGo checks an edit that lowers a step's weight after the step removed all stable pods. While the controller
+// may still delete the last ready stable pods, no Service may select only these pods.
 func TestServiceSelectsNoPodsThatGo(t *testing.T) {
 	cases := map[string]struct {
 		reason        string
@@ -78,8 +78,8 @@ func TestServiceSelectsNoPodsThatGo(t *testing.T) {
 	}
 }
 
-// TestServiceOfPodsThatComeAgain checks an edit that removes all steps during a step without new pods. While the Deployment has the stable
-// template, the controller deletes the remaining new pods, so no Service may select only new pods.
+// TestServiceOfPodsThatComeAgain checks an edit that removes all steps while the present step has no new pods. While the Deployment has the
+// stable template, the controller deletes the remaining new pods, so no Service may select only new pods.
 func TestServiceOfPodsThatComeAgain(t *testing.T) {
 	h := routedWeb(func(s *rollout.Spec) { s.Canary.Steps = nil })
 	h.push(version("v2"))

@@ -13,9 +13,8 @@ import (
 	"gitrollout.dev/gitrollout/strategies/workloads"
 )
 
-// TestTheShareIsWhatTheStepAsksFor changes the replicas during a step, in Git and by an autoscaler, also from and to zero. It also changes
-// the update strategy manually, and the steps in Git. Within three seconds, the pods must match tableOf for the current replicas. Replay a
-// failure with -seed N.
+// TestTheShareIsWhatTheStepAsksFor scales a workload during a step, in Git and as an autoscaler, also from and to zero. It also edits the
+// live update strategy, and the steps in Git. Within three seconds, the pods must match tableOf. Replay a failure with -seed N.
 func TestTheShareIsWhatTheStepAsksFor(t *testing.T) {
 	seeds := 400
 	if testing.Short() {
@@ -185,8 +184,8 @@ func text(spec rollout.Spec) string {
 		spec.Canary.DynamicStableScale)
 }
 
-// tableOf returns the documented counts for a weight. With a surge, the weight's share of n, rounded up, is new. All n stable pods stay,
-// but with dynamicStableScale only the rest of n stays. With in-place scaling, the counts are as in Argo Rollouts.
+// tableOf returns the documented counts for a weight. With a surge, the weight's share of n, rounded up, is added as new pods. All n stable
+// pods stay; with dynamicStableScale, only the rest of n stays. With in-place scaling, the counts are as in Argo Rollouts.
 func tableOf(spec rollout.Spec, weight, n int) plan.Counts {
 	up := func(share int) int { return (n*share + 99) / 100 }
 	c := plan.Counts{Canary: up(weight), Stable: n}

@@ -57,8 +57,8 @@ func (w *requests) poisson(mean float64) float64 {
 	return n
 }
 
-// compared returns the result of the query that compares two versions in docs/analysis.md. The query covers all requests, because all were
-// sent within its ten minutes.
+// compared returns the result of docs/analysis.md's query that compares two versions. The query covers all requests, because all were sent
+// within its ten minutes.
 func (w *requests) compared() strategies.Result {
 	sums := w.sums[len(w.sums)-1]
 	pair := func(v [2]float64) any { return []any{v[0], v[1]} }

@@ -19,7 +19,7 @@ func soaking(ready int) strategies.Input {
 	return in
 }
 
-// TestSoaked checks at which minute evidence is recorded, and that each state is recorded once.
+// TestSoaked checks the minute in which a commit is recorded as soaked, and that it is recorded once.
 func TestSoaked(t *testing.T) {
 	for name, tt := range map[string]struct {
 		change func(minute int, in *strategies.Input)
@@ -74,8 +74,8 @@ func TestSoaked(t *testing.T) {
 	}
 }
 
-// TestSoakedAfterARestart checks that a soak continues in a new process. For content without a version, the process first observes the pods
-// for a minute. If the app gets a stage or becomes Healthy again, the soak begins at this time.
+// TestSoakedAfterARestart checks that a soak continues in a new process. For a commit without a new version, the process first observes the
+// pods for a minute. A soak begins when the app gets a stage, or becomes Healthy again.
 func TestSoakedAfterARestart(t *testing.T) {
 	const now = time.Hour
 	for name, tt := range map[string]struct {

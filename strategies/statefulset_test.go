@@ -93,8 +93,8 @@ func setAt(t *testing.T, n, fresh int, steps ...rollout.Step) (strategies.Input,
 	return in, h
 }
 
-// setGoingBack returns the rollback of setAt's release, once the controller has seen the stable template. The pods in the parameter left
-// have the new version.
+// setGoingBack returns setAt's StatefulSet in a rollback. The controller has seen the stable template, but the pods in left have the new
+// version.
 func setGoingBack(t *testing.T, n, fresh int, left ...rollout.Pod) strategies.Input {
 	t.Helper()
 	in, h := setAt(t, n, fresh)
@@ -126,8 +126,8 @@ func setOf(h *history, n, fresh, stable int) rollout.Observed {
 	return rollout.Observed{Workloads: map[rollout.Workload]rollout.ObservedWorkload{db: live}}
 }
 
-// TestStatefulSetSurplus checks new pods that a scale-up creates beyond the number of the step. The step ends without a wait for the
-// removal of surplus pods, and starts no more new pods.
+// TestStatefulSetSurplus checks a step with more new pods than it requests, for example after a scale-up. The step ends although the
+// surplus pods remain, and starts no more new pods.
 func TestStatefulSetSurplus(t *testing.T) {
 	for fresh, done := range map[int]bool{1: false, 3: true, 8: true} {
 		in, h := setAt(t, 10, fresh)
@@ -218,8 +218,8 @@ func TestRetreatEvictsOfWhatIsStagedNow(t *testing.T) {
 }
 
 // TestStatefulSetTakenForAll checks a StatefulSet that had no pods. Kubernetes then uses the new version for all pods, whatever the
-// partition is. If neither the current nor an earlier step asks for all pods, all pods first return to the stable version. A text explains
-// this. gitrollout deletes no pod, even with rebalance.
+// partition is. If neither the current nor an earlier step asks for all pods, all pods first return to the stable version, and Explain says
+// so. gitrollout deletes no pod, even with rebalance.
 func TestStatefulSetTakenForAll(t *testing.T) {
 	waits := []rollout.Step{weight(30), aPause}
 	const allNew = "10 of 10 new, 3 asked: "
@@ -366,8 +366,8 @@ func TestDeadlineOfTheNewVersionOnly(t *testing.T) {
 }
 
 // TestStatefulSetOfAThirdTemplate checks a manually set template. gitrollout applies the release's template again, so the controller
-// replaces the pods from the partition on. If a pod below the partition has the manual template, gitrollout then applies the stable
-// template. The third ControllerRevision has the release's hash.
+// replaces the pods from the partition on. If a pod below the partition has the manual template, gitrollout applies the stable template
+// next. The manual template's ControllerRevision has the release's hash.
 func TestStatefulSetOfAThirdTemplate(t *testing.T) {
 	for name, tc := range map[string]struct {
 		by      map[int]bool // ordinals of the pods with the third template
@@ -555,7 +555,7 @@ func matchedSet(later ...rollout.Step) rollout.Spec {
 	return spec
 }
 
-// TestStatefulSetRoutes checks that routers send only matched requests to the new version, because weights are shares of pods. Other users
+// TestStatefulSetRoutes checks that routers split requests only by match, because a StatefulSet's weights are shares of pods. Other users
 // reach stable pods before the first weight, and all pods afterwards.
 func TestStatefulSetRoutes(t *testing.T) {
 	spec := matchedSet(aPause, weight(50), aPause)

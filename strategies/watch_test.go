@@ -11,7 +11,7 @@ import (
 )
 
 // TestWatchMeasures checks the measurements of a watch. The new version is measured now. The former version has no pods, so it is measured
-// at the time when the release began. A good measurement writes nothing. The end of the watch changes only the record.
+// at the time when the release began. A good measurement changes no record. The end of the watch changes only the record.
 func TestWatchMeasures(t *testing.T) {
 	s := scriptOf(t, "replicas: 3\nwatch: {metrics: [errors], for: 1h}")
 	s.serials = true

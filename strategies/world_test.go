@@ -340,7 +340,7 @@ func (l *loop) input(s rollout.State, settled bool) strategies.Input {
 	return in
 }
 
-// answer answers a decision's question. The cluster accepts a commit unless the function refuses returns true.
+// answer answers a decision's question. The cluster accepts a commit unless l.refuses returns true.
 func (l *loop) answer(in strategies.Input, ask strategies.Ask) strategies.Input {
 	switch {
 	case ask.Heal:
@@ -517,7 +517,7 @@ func (l *loop) remove(ref rollout.Ref) {
 	delete(l.kube.Routes, ref)
 }
 
-// prune deletes objects that the app no longer has, once no release is in flight.
+// prune deletes the prunable objects of a decision that makes no transition.
 func (l *loop) prune(d *strategies.Decision) {
 	if d.Subject != "" || d.State.Source == "" {
 		return

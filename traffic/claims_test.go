@@ -8,7 +8,7 @@ import (
 	"gitrollout.dev/gitrollout/traffic"
 )
 
-// TestTwoRolloutsAtOnePlace checks that the overlay of a second Rollout fails if it would write to the same place in an object.
+// TestTwoRolloutsAtOnePlace checks that an overlay fails at a place in an object that another Rollout's overlay has changed.
 func TestTwoRolloutsAtOnePlace(t *testing.T) {
 	for name, place := range map[string]string{
 		"istio/subsets":     "networking.istio.io/DestinationRule/shop/shop: spec.subsets[1]",

@@ -11,9 +11,9 @@ var (
 	Below   = below   // reports whether a path is in a folder
 )
 
-func (o *Objects) After(ref rollout.Ref) int { return o.after(ref) } // returns the place after an object
+func (o *Objects) After(ref rollout.Ref) int { return o.after(ref) } // returns the index after an object
 
-// Generate adds an object at a place.
+// Generate inserts an object at an index.
 func (o *Objects) Generate(made rollout.Object, at int, r Route) error {
 	return o.generate(made, at, r)
 }

@@ -70,8 +70,8 @@ func (e example) section(name string) string {
 	return string(f.Data)
 }
 
-// TestOverlays checks each case testdata/KIND/CASE.txtar: the overlay for a router's block of trafficRouting, a Route and objects. The
-// expected result is in after.yaml or, for an error, in error.txt. The given objects must not be modified.
+// TestOverlays checks each case testdata/KIND/CASE.txtar. A case has a router's block of trafficRouting, a Route and objects. The expected
+// result is in after.yaml or, for an error, in error.txt. The given objects must not be modified.
 func TestOverlays(t *testing.T) {
 	for _, e := range examples(t) {
 		t.Run(e.name, func(t *testing.T) {

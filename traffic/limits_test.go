@@ -294,7 +294,7 @@ func TestAllOfThem(t *testing.T) {
 	if err == nil || !strings.HasPrefix(err.Error(), "haproxy: is not a router") {
 		t.Errorf("%v", err)
 	}
-	// A Route without Services claims no Service, so that two Rollouts without Services are no conflict.
+	// A Route without Services claims no Service, so two such Routes do not conflict.
 	for _, name := range []string{"a", "b"} {
 		must(t, traffic.Overlay(objects, nil, traffic.Route{Name: name, Namespace: "shop"}))
 	}

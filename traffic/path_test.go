@@ -38,8 +38,8 @@ func TestParsePath(t *testing.T) {
 	}
 }
 
-// FuzzPath checks that a path's text can be parsed again, and that the path of each found place leads to the value there. No input may
-// cause a panic.
+// FuzzPath checks that a path's text can be parsed again, and that the path of each found value leads to this value. No input may cause a
+// panic.
 func FuzzPath(f *testing.F) {
 	f.Add(`spec.routes[?(@.name=="main")].weight`, `{"spec":{"routes":[{"name":"main","weight":1}]}}`)
 	f.Add("$['a'][0][*]", `{"a":[[1,2.5,null,true,"x"]]}`)

@@ -369,8 +369,8 @@ func strange(random *rand.Rand) any {
 	return rollout.Object{"x": all[random.IntN(len(all))]}.Copy()["x"]
 }
 
-// checkSpoiled breaks an object and applies a Route to all objects. The overlay must either refuse the object with a reason, or set weights
-// as for valid objects.
+// checkSpoiled breaks an object and applies a Route to all objects. The overlay must either refuse the object with a reason, or set correct
+// weights.
 func checkSpoiled(t testing.TB, e example, seed uint64) {
 	random := rand.New(rand.NewPCG(seed, 1))
 	if len(e.objects) == 0 {

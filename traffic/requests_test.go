@@ -165,9 +165,8 @@ func anyIstioRoutes(random *rand.Rand) (routes []any, split []string) {
 	return routes, split
 }
 
-// TestIstioServesUsersAsTheStepsSay compares the destinations of random requests before and after the overlay. A request that went to the
-// stable Service must go to the canary if a step matches it, and otherwise be split by weight. The destination of other
-// requests must not change.
+// TestIstioServesUsersAsTheStepsSay compares the destinations of random requests before and after the overlay. A request to the stable
+// Service must go to the canary if a step matches it, or be split by weight if no step does. Other requests must keep their destination.
 func TestIstioServesUsersAsTheStepsSay(t *testing.T) {
 	toCanary, byWeight, elsewhere := 0, 0, 0
 	for seed := range uint64(400) {

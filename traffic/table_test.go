@@ -71,8 +71,8 @@ func matchesOf() map[string]map[string]rollout.Match {
 	return all
 }
 
-// plainObjects returns an example for each router. Its objects have only one route or path, which leads to the stable Service, so that all
-// supported matches are possible.
+// plainObjects returns an example for each router. An example has only one route or path, to the stable Service, so that all supported
+// matches are possible.
 func plainObjects(t *testing.T) map[string]example {
 	t.Helper()
 	all := map[string]example{}

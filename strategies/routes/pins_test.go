@@ -8,8 +8,8 @@ import (
 	"gitrollout.dev/gitrollout/internal/compare"
 )
 
-// TestPinRows checks which pods the main and the side Service select in each phase, written as "main/side". The columns are the readiness
-// of the stable version: none, some, enough. Each line is a readiness of the new version, and equal lines are merged.
+// TestPinRows checks which pods the main and the side Service select in each phase, written as "main/side". The columns say how many stable
+// pods are ready: none, some, enough. The lines say how many new pods are ready; equal lines are merged.
 func TestPinRows(t *testing.T) {
 	places := map[trafficPhase]string{atSteps: "steps", shared: "shared", switched: "switched", promoting: "promoting", leaving: "leaving",
 		left: "left"}

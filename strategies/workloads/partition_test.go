@@ -24,8 +24,8 @@ func oldPods(t *testing.T, partition any, n int) int {
 	return max(0, min(old, n))
 }
 
-// TestPercentIsAsManyPods checks that Kruise keeps the intended number of old pods if an autoscaler sets the replicas. It tries each number
-// of replicas and of new pods. If a whole percentage is exact, the partition must be a percentage.
+// TestPercentIsAsManyPods checks that Kruise keeps the intended number of old pods if an autoscaler sets the replicas. The test tries each
+// number of replicas and of new pods. If a whole percentage is exact, the partition must be a percentage.
 func TestPercentIsAsManyPods(t *testing.T) {
 	p := workloads.KindFor(rollout.Workload{}, rollout.Spec{Partition: ofKruise(t, "apps.kruise.io/v1alpha1", "CloneSet")})
 	for n := 1; n <= 400; n++ {

@@ -15,8 +15,8 @@ import (
 
 var restartAt = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 
-// podsOf returns a workload's pods, by their ordinals: o is older than the restart, n is newer, t is terminating, and y became ready just
-// now. Upper case letters are pods that are not ready. Except for y, lower case pods have been ready since their creation.
+// podsOf returns a workload with one pod for each letter, by ordinal: o is older than the restart, n is newer, t is terminating, and y
+// became ready just now. Pods with upper case letters are not ready. Pods o and n became ready about an hour before y.
 func podsOf(text string, n int) rollout.ObservedWorkload {
 	r := rollout.Revision{Current: true, Desired: n}
 	for i, c := range text {

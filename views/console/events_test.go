@@ -8,8 +8,8 @@ import (
 	"gitrollout.dev/gitrollout/views/console"
 )
 
-// TestEventsOfAnApp checks which objects belong to an app, so that the app's page shows their events. An object does not belong to the app
-// only because its name begins with the name of the app's object.
+// TestEventsOfAnApp checks which objects belong to an app, so that the app's page shows their events. For example, the Deployment web-2
+// does not belong to the app of the Deployment web.
 func TestEventsOfAnApp(t *testing.T) {
 	web := rollout.Workload{Namespace: "shop", Name: "web"}
 	of := console.TitlesOf(rollout.State{

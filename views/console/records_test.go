@@ -66,8 +66,8 @@ spec: {workloadRef: {apiVersion: apps/v1, kind: Deployment, name: shop}, strateg
 	}
 }
 
-// TestObjects checks the objects on a page: they have gitrollout's label, and no values of Secrets. If the cluster is not read, a note says
-// that a release's pods are not observed. Afterwards, the session must have no note.
+// TestObjects checks the objects on a page: they have gitrollout's label, and no values of Secrets. If the cluster is unreachable during a
+// release, the page's note says so, but the session has no note.
 func TestObjects(t *testing.T) {
 	repo := gittest.New(t)
 	v1 := repo.CommitFiles("v1", map[string]string{rollout.ConfigPath("prod"): config, "apps/shop/secret.yaml": "apiVersion: v1\n" +

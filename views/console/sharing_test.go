@@ -10,7 +10,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// TestSharing checks that Sharing finds all apps that wait for the same content of a file as a given app. A listing counts these apps.
+// TestSharing checks that Sharing finds all apps that wait for the same file content as a given app. A listing counts these apps.
 func TestSharing(t *testing.T) {
 	repo := gittest.New(t)
 	files := map[string]string{rollout.ConfigPath("prod"): config, "base/config.yaml": configMap, "other/config.yaml": configMap}

@@ -378,8 +378,8 @@ func TestAPIIsWhatGetPrints(t *testing.T) {
 	}
 }
 
-// TestDifferencesBesideAChart checks that an app's page and its stream have the differences that the app's comparisons find. The list of
-// all apps has no differences.
+// TestDifferencesBesideAChart checks that an app's page and its stream show which differences the app's comparisons can find. The list of
+// all apps does not.
 func TestDifferencesBesideAChart(t *testing.T) {
 	began := time.Date(2026, 11, 30, 12, 0, 0, 0, time.UTC)
 	web := rollout.Workload{Namespace: "shop", Name: "web"}

@@ -62,7 +62,7 @@ func FuzzOpen(f *testing.F) {
 }
 
 // TestRightsAreWhatARuleGives checks with random rules that a user has only verbs that a rule grants. After a sign-in with a token, only
-// rules with this token count. A rule for a group needs a claim of the identity provider.
+// rules with this token count. A group's rule grants verbs only to users with the group's claim.
 func TestRightsAreWhatARuleGives(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	pick := func(from ...string) string { return from[random.IntN(len(from))] }
@@ -95,8 +95,8 @@ func TestRightsAreWhatARuleGives(t *testing.T) {
 	}
 }
 
-// FuzzAccessFile checks that read refuses a file with a person's name that is invalid in a commit, or with a token that
-// is no digest. No person may have the empty token.
+// FuzzAccessFile checks that read refuses a person who cannot be a commit's author, and a token that is no digest. No person may have the
+// empty token.
 func FuzzAccessFile(f *testing.F) {
 	_, digest := NewToken()
 	f.Add("apiVersion: gitrollout.dev/v1alpha1\nkind: DashboardAccess\npeople: [{name: a, email: b@c, token: '" + digest +

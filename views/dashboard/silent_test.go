@@ -17,7 +17,7 @@ import (
 // TestSilentReadersCostLittle opens the event stream of 2,000 apps for 60 clients that do not read. The server may use
 // at most 1 MiB for each client, even after the apps have changed 20 times.
 func TestSilentReadersCostLittle(t *testing.T) {
-	const apps, readers, most = 2000, 60, 1 << 20 // most is the number of bytes for each reader
+	const apps, readers, most = 2000, 60, 1 << 20 // most is the limit in bytes for each reader
 	board := dashboard.NewBoard("prod", "")
 	change := func(weight int) {
 		all := make([]status.App, apps)

@@ -20,7 +20,7 @@ import (
 	"gitrollout.dev/gitrollout/views/status"
 )
 
-// stagedOf returns the fleet of apps in two clusters, where dev is healthy. change changes an app in prod.
+// stagedOf returns a fleet of apps in two clusters. In dev, all apps are Healthy. change edits each app in prod.
 func stagedOf(names string, change func(a *status.App)) status.Fleet {
 	f := status.Fleet{Stages: []string{"dev", "prod"}, Notes: []string{"cluster lab: state branch lab: does not exist"}}
 	for _, name := range strings.Fields(names) {
@@ -40,7 +40,7 @@ func answers(f status.Fleet, err error) func(context.Context) (status.Fleet, str
 	return func(context.Context) (status.Fleet, string, error) { return f, `"1"`, err }
 }
 
-// ask requests the fleet with the given headers. It returns the response, and its content as it arrived.
+// ask requests the fleet with the given headers. It returns the response, and the body without decompression.
 func ask(t *testing.T, url string, headers ...string) (*http.Response, string) {
 	t.Helper()
 	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, nil)

@@ -16,7 +16,7 @@ func object(version, kind, namespace string) rollout.Object {
 }
 
 // TestRoles checks the roles for two apps: the first app's service account writes its objects, and gitrollout's own account writes the
-// second app's. The roles also allow the Jobs of analyses and hooks, and the deletion of pods for restarts.
+// second app's objects. The roles also allow the Jobs of analyses and hooks, and the deletion of pods for restarts.
 func TestRoles(t *testing.T) {
 	mapper := meta.NewDefaultRESTMapper([]schema.GroupVersion{{Version: "v1"}})
 	mapper.Add(schema.GroupVersionKind{Group: "apps", Version: "v1", Kind: "Deployment"}, meta.RESTScopeNamespace)

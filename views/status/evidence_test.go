@@ -13,7 +13,7 @@ import (
 	"gitrollout.dev/gitrollout/views/status"
 )
 
-// tested returns the record of a sequential test of 1240 and 4960 requests with the given evidence.
+// tested returns the record of a sequential test with the given evidence, after 1240 and 4960 requests.
 func tested(value float64, metrics int, tests ...rollout.Test) *rollout.Sequential {
 	for i := range tests {
 		for r := range tests[i].Logs {
@@ -103,9 +103,9 @@ func TestDifferencesInWords(t *testing.T) {
 	}
 }
 
-// TestSeen checks which differences the comparisons of a release find, as plan prints them. The request rate is from the run itself or from
-// another run. If no run has requests, three rates are assumed. Equal rates are simulated once. After the release, its runs have no such
-// texts.
+// TestSeen checks the texts about the differences that a release's comparisons can find. The request rate is from the run itself or from
+// another run. If no run has counted requests, three rates are assumed. Equal rates are simulated once. After the release, its runs have no
+// such texts.
 func TestSeen(t *testing.T) {
 	metric := rollout.Metric{Name: "errors", Interval: time.Minute, Count: 5, Compare: &rollout.Compare{},
 		Config: map[string]any{"query": "sum(increase(errors[{{elapsed}}s]))"}}

@@ -11,7 +11,7 @@ import (
 	"gitrollout.dev/gitrollout/views/status"
 )
 
-// TestFleetOf checks each cluster's version and wait, from records alone: soaking, in flight, waiting for the stage before, held by an
+// TestFleetOf checks each cluster's version and wait, from records alone: soaking, in flight, waiting for the previous stage, held by an
 // error, without a record, with an unreadable record, and without a stage.
 func TestFleetOf(t *testing.T) {
 	noon := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)

@@ -41,7 +41,7 @@ func TestStepsLeftOut(t *testing.T) {
 	}
 }
 
-// TestWatchGoesBackInHistory checks that a rollback after the promotion belongs to the release, and is no second release.
+// TestWatchGoesBackInHistory checks that a watch's rollback belongs to the promoted release, and is no second release.
 func TestWatchGoesBackInHistory(t *testing.T) {
 	one, two := version("h1-1", 0), version("h1-2", 10)
 	stable := *two

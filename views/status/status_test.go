@@ -371,7 +371,7 @@ func TestWaysOnAndBack(t *testing.T) {
 	}
 }
 
-// TestOfFields checks several changes of the input, and the fields of App that each of them changes.
+// TestOfFields checks several changes of the input, and the fields of App that each change affects.
 func TestOfFields(t *testing.T) {
 	for name, c := range map[string]struct {
 		change func(*strategies.Input)
@@ -457,8 +457,8 @@ func TestMetrics(t *testing.T) {
 	compare.CheckNamed(t, "the URL, which may have a token", false, strings.Contains(string(data), "secret"))
 }
 
-// TestElapsedInQueries checks that a shown query has the window of the last measurement. {{elapsed}} begins with the run, the step or the
-// recorded counts, and {{release.elapsed}} with the release or the watch. A query that was not sent keeps the placeholder.
+// TestElapsedInQueries checks that a shown query has the window of the last measurement. The window {{elapsed}} begins with the run, the
+// step or the recorded counts, and {{release.elapsed}} with the release or the watch. A query that was not sent keeps the placeholder.
 func TestElapsedInQueries(t *testing.T) {
 	const query = "a[{{elapsed}}s] b[{{ release.elapsed }}s]"
 	run := func(name string, at time.Time, e *rollout.Sequential) rollout.AnalysisRun {
@@ -506,7 +506,7 @@ func TestOfSaysHowManyPodsAreAsked(t *testing.T) {
 	}
 }
 
-// TestShare checks that a weight is in percent or, if trafficRouting sets the weight of all requests, a fraction of that weight.
+// TestShare checks that a weight is in percent or, if trafficRouting sets maxTrafficWeight, a fraction of this maximum.
 func TestShare(t *testing.T) {
 	for want, w := range map[string]status.Workload{"20%": {}, "20/1000": {FullWeight: 1000}} {
 		compare.Check(t, want, w.Share(20))
@@ -622,7 +622,7 @@ func TestNotesAndHeldTexts(t *testing.T) {
 	}
 }
 
-// TestOfCluster checks the status of an app that is read from the cluster alone.
+// TestOfCluster checks an app's status that is read from the cluster alone.
 func TestOfCluster(t *testing.T) {
 	since := func(n int) []time.Time { return make([]time.Time, n) }
 	old := rollout.Revision{Name: "old", Hash: "h1-1", Pods: 3, ReadySince: since(3)}

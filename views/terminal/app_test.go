@@ -56,7 +56,7 @@ func revision(role, deployment, podHash string, ready, desired int, since time.D
 		Pods: pods(deployment+"-"+podHash, "Running", ready, since)}
 }
 
-// steps returns the four steps of a canary, with the step of index current in progress.
+// steps returns the four steps of a canary. The step at index current is in progress.
 func steps(current int) []status.Step {
 	list := []status.Step{{Text: "setWeight 20", Weight: 20}, {Text: "pause", Weight: 20}, {Text: "setWeight 60", Weight: 60},
 		{Name: "soak", Text: "pause 10m0s", Weight: 60}}
