@@ -240,16 +240,12 @@ func (in *inspector) component(at referrer, p string) error {
 }
 
 func (in *inspector) resource(at referrer, p string) error {
-	real, entry, err := in.find(at, p)
-	if err != nil {
+	real, content, isDir, err := in.open(at, p)
+	switch {
+	case err != nil:
 		return err
-	}
-	if entry.Kind == rollout.Dir {
+	case isDir:
 		return in.enter(real, at)
-	}
-	content, err := in.readBelow(at, p, real, entry)
-	if err != nil {
-		return err
 	}
 	return in.sound(real, "", content)
 }

@@ -19,16 +19,12 @@ func (in *inspector) plugin(at referrer, entry string) error {
 	if isInline(entry) {
 		return in.configs(at, at.file, at.field, []byte(entry))
 	}
-	real, found, err := in.find(at, entry)
-	if err != nil {
+	real, content, isDir, err := in.open(at, entry)
+	switch {
+	case err != nil:
 		return err
-	}
-	if found.Kind == rollout.Dir {
+	case isDir:
 		return in.pluginDir(at, real)
-	}
-	content, err := in.readBelow(at, entry, real, found)
-	if err != nil {
-		return err
 	}
 	return in.configs(at, real, "", content)
 }

@@ -69,28 +69,28 @@ func (in *inspector) find(at referrer, p string) (string, rollout.Entry, error) 
 }
 
 func (in *inspector) file(at referrer, p string) (real string, content []byte, err error) {
-	real, entry, err := in.find(at, p)
-	if err != nil {
-		return "", nil, err
+	real, content, isDir, err := in.open(at, p)
+	if isDir {
+		err = at.invalid("", "%s is a folder, not a file", p)
 	}
-	if entry.Kind == rollout.Dir {
-		return "", nil, at.invalid("", "%s is a folder, not a file", p)
-	}
-	content, err = in.readBelow(at, p, real, entry)
 	return real, content, err
 }
 
-// readBelow refuses files outside of the kustomization's folder, as kustomize does (LoadRestrictionsRootOnly).
-func (in *inspector) readBelow(at referrer, p, real string, entry rollout.Entry) ([]byte, error) {
+// open finds a folder, or reads a file. Kustomize reads only files below its folder (LoadRestrictionsRootOnly).
+func (in *inspector) open(at referrer, p string) (real string, content []byte, isDir bool, err error) {
+	real, entry, err := in.find(at, p)
+	if err != nil || entry.Kind == rollout.Dir {
+		return real, nil, err == nil, err
+	}
 	if at.dir != "" && !strings.HasPrefix(real, at.dir+"/") {
-		return nil, at.invalid("move the file, or give its folder a kustomization and refer to the folder",
+		return "", nil, false, at.invalid("move the file, or give its folder a kustomization and refer to the folder",
 			"%s is outside of the kustomization's folder, and kustomize reads files only from there", p)
 	}
-	content, err := in.fs.read(real, entry)
+	content, err = in.fs.read(real, entry)
 	if refused := in.fs.refused; refused != nil && err != nil {
-		return nil, at.invalid(refused.Fix, "%s %s", refused.File, refused.Msg)
+		err = at.invalid(refused.Fix, "%s %s", refused.File, refused.Msg)
 	}
-	return content, err
+	return real, content, false, err
 }
 
 func (in *inspector) yamlFile(at referrer, p string) error {
