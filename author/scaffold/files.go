@@ -218,9 +218,7 @@ var resources = regexp.MustCompile(`(?m)^resources:[ \t]*(#.*)?\n(([ \t]*)- )?`)
 var oneLine = regexp.MustCompile(`(?m)^resources:[ \t]*\[[^\]\n#]*\][ \t]*$`)
 
 func asLines(text string) string {
-	var k struct {
-		Resources []string `json:"resources"`
-	}
+	var k struct{ Resources []string }
 	if yaml.Unmarshal([]byte(text), &k) != nil {
 		return text
 	}

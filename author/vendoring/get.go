@@ -187,11 +187,9 @@ func Logins(home string, getenv func(string) string) func(host string) (user, pa
 	ofHelm := filepath.Join(home, ".config/helm/registry/config.json")
 	for _, file := range []string{ofHelm, filepath.Join(folder, "config.json")} {
 		var config struct {
-			Auths map[string]struct {
-				Auth string `json:"auth"`
-			} `json:"auths"`
-			CredHelpers map[string]string `json:"credHelpers"`
-			CredsStore  string            `json:"credsStore"`
+			Auths       map[string]struct{ Auth string }
+			CredHelpers map[string]string
+			CredsStore  string
 		}
 		data, err := os.ReadFile(file)
 		if err != nil || json.Unmarshal(data, &config) != nil {
