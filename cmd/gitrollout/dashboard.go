@@ -10,12 +10,10 @@ import (
 	"net/http"
 	"net/url"
 	"os"
-	"os/signal"
 	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
-	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -286,7 +284,7 @@ func (c *dashCommand) run(ctx context.Context) error {
 	if c.options.address == "" || c.every < 100*time.Millisecond {
 		return usagef("--dashboard-address must be set, and --refresh must be 100ms or more")
 	}
-	ctx, stop := signal.NotifyContext(ctx, syscall.SIGINT, syscall.SIGTERM)
+	ctx, stop := untilInterrupted(ctx)
 	defer stop()
 	w, err := openWorld(ctx, &c.source, c.streams)
 	if err != nil {

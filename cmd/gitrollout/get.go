@@ -2,10 +2,8 @@ package main
 
 import (
 	"fmt"
-	"os/signal"
 	"strconv"
 	"strings"
-	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -87,7 +85,7 @@ func (c *lookCommand) run(cmd *cobra.Command, args []string) error {
 		return usagef("--refresh %s is less than 100ms", c.every)
 	}
 	c.args = args // nil for list, because its arguments are patterns
-	ctx, stop := signal.NotifyContext(cmd.Context(), syscall.SIGINT, syscall.SIGTERM)
+	ctx, stop := untilInterrupted(cmd.Context())
 	defer stop()
 	changed := make(chan struct{}, 1)
 	v, err := c.open(ctx, c.args, func() { poke(changed) })

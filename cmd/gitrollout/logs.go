@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"io"
-	"os/signal"
-	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -88,7 +86,7 @@ func (c *logsCommand) run(ctx context.Context, name string) error {
 	if err != nil {
 		return err
 	}
-	ctx, stop := signal.NotifyContext(ctx, syscall.SIGINT, syscall.SIGTERM)
+	ctx, stop := untilInterrupted(ctx)
 	defer stop()
 	changed := make(chan struct{}, 1)
 	view, client, err := c.open(ctx, name, func() { poke(changed) })

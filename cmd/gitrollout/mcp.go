@@ -10,12 +10,10 @@ import (
 	"fmt"
 	"io"
 	"maps"
-	"os/signal"
 	"slices"
 	"strconv"
 	"strings"
 	"sync"
-	"syscall"
 	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
@@ -66,7 +64,7 @@ plan needs a working copy as the current folder. With a policy, give the agent a
     "--author", "agent[bot] <agent@example.com>"]}}}`,
 		Args: noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			ctx, stop := signal.NotifyContext(cmd.Context(), syscall.SIGINT, syscall.SIGTERM)
+			ctx, stop := untilInterrupted(cmd.Context())
 			defer stop()
 			keptOpen := struct {
 				io.Writer

@@ -5,10 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"os/signal"
 	"slices"
 	"sync"
-	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -38,7 +36,7 @@ and a person has to do something: with each call, until it is done.`,
 			if err != nil {
 				return err
 			}
-			ctx, release := signal.NotifyContext(cmd.Context(), syscall.SIGINT, syscall.SIGTERM)
+			ctx, release := untilInterrupted(cmd.Context())
 			defer release()
 			context.AfterFunc(ctx, release)
 			l, err := newLoop(ctx, s.source, keys, s.target, writer{id: hostname(), ends: true}, log, s)

@@ -119,7 +119,7 @@ func (c *runCommand) reconcile(ctx context.Context, log *slog.Logger) error {
 		return err
 	}
 	defer seen.stop()
-	ctx, release := signal.NotifyContext(ctx, syscall.SIGINT, syscall.SIGTERM)
+	ctx, release := untilInterrupted(ctx)
 	defer release()
 	context.AfterFunc(ctx, release) // a second signal ends the process immediately
 	who := c.election.identity()
@@ -157,6 +157,10 @@ func (c *runCommand) reconcile(ctx context.Context, log *slog.Logger) error {
 	stop()
 	log.Info("stopped", "passes", l.Stats().Passes, "commits", l.Stats().Commits)
 	return err
+}
+
+func untilInterrupted(ctx context.Context) (context.Context, context.CancelFunc) {
+	return signal.NotifyContext(ctx, syscall.SIGINT, syscall.SIGTERM)
 }
 
 func slowly[T any](s streams, what string, do func() (T, error)) (T, error) {

@@ -6,10 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os/signal"
 	"slices"
 	"strings"
-	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -106,7 +104,7 @@ func (c *statusCommand) run(ctx context.Context, args []string) error {
 	if err := c.check(); err != nil {
 		return err
 	}
-	ctx, stop := signal.NotifyContext(ctx, syscall.SIGINT, syscall.SIGTERM)
+	ctx, stop := untilInterrupted(ctx)
 	defer stop()
 	deadline := time.Now().Add(c.timeout)
 	w, err := openWorld(ctx, &c.source, c.streams)
