@@ -2,6 +2,7 @@ package adapters
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -28,24 +29,21 @@ type Policy struct {
 
 // Read is the Policy callback of reconciler.Options.
 func (r *Policy) Read(heads rollout.Heads) (*rollout.Policy, error) {
-	name, data, err := r.File, []byte(nil), error(nil)
-	if r.Ref != "" {
-		name = r.Ref
-		data, err = r.onBranch(heads.Policy)
-	} else {
-		data, err = os.ReadFile(r.File)
-	}
+	data, err := r.read(heads.Policy)
 	if err != nil || r.policy != nil && bytes.Equal(data, r.data) {
 		return r.policy, err
 	}
-	p, err := rollout.ParsePolicy(name, data)
+	p, err := rollout.ParsePolicy(cmp.Or(r.Ref, r.File), data)
 	if err == nil {
 		r.data, r.policy = data, p
 	}
 	return p, err
 }
 
-func (r *Policy) onBranch(commit string) ([]byte, error) {
+func (r *Policy) read(commit string) ([]byte, error) {
+	if r.Ref == "" {
+		return os.ReadFile(r.File)
+	}
 	branch, path, _ := strings.Cut(r.Ref, ":")
 	if commit == "" {
 		return nil, fmt.Errorf("there is no branch %s", branch)
