@@ -89,16 +89,12 @@ func (g Gatherer) Desired(ctx context.Context, in strategies.Input, applied time
 
 // Workloads returns the app's sorted workloads in Git and in its record.
 func Workloads(in strategies.Input) []rollout.Workload {
-	set := map[string]rollout.Workload{}
+	all := in.State.Workloads()
 	if in.Head.Render != nil {
-		for w := range in.Head.Render.Templates {
-			set[w.String()] = w
-		}
+		all = slices.AppendSeq(all, maps.Keys(in.Head.Render.Templates))
 	}
-	for _, w := range in.State.Workloads() {
-		set[w.String()] = w
-	}
-	return rollout.Mapped(slices.Sorted(maps.Keys(set)), func(name string) rollout.Workload { return set[name] })
+	slices.SortFunc(all, rollout.Workload.Compare)
+	return slices.Compact(all)
 }
 
 func routesOf(in strategies.Input) []rollout.Ref {
