@@ -35,6 +35,7 @@ type Branch struct {
 // is unreadable.
 func (r *Reader) Open(tree Snapshot, last *rollout.Config) (*Branch, error) {
 	b := &Branch{Cluster: r.cluster, Tree: tree, Policy: r.Policy.Load()}
+	var err error
 	if b.Config, b.Behind = r.ConfigAt(tree); b.Behind != nil {
 		if !rollout.IsInvalid(b.Behind) {
 			return nil, b.Behind
@@ -42,7 +43,6 @@ func (r *Reader) Open(tree Snapshot, last *rollout.Config) (*Branch, error) {
 		b.Config = last
 	}
 	if b.Config != nil {
-		var err error
 		was, left := r.opened.Load(), 100_000 // a limit, because a few nested Git trees can expand to millions
 		if tree.Commit().ID != "" && was != nil && was.Config == b.Config && was.Policy == b.Policy &&
 			render.HasSameNames(was.Tree, tree, "", &left) { // only commits have Git's ids
@@ -59,14 +59,11 @@ func (r *Reader) Open(tree Snapshot, last *rollout.Config) (*Branch, error) {
 			f.KeepOnly(b.Apps)
 		}
 	}
-	freeze, err := ReadFreeze(tree, r.cluster)
-	switch {
-	case rollout.IsInvalid(err): // the file was meant to freeze some apps, so freeze all
-		freeze = rollout.Unreadable(err)
-	case err != nil:
+	if b.Freeze, err = ReadFreeze(tree, r.cluster); rollout.IsInvalid(err) {
+		b.Freeze = rollout.Unreadable(err) // the file was meant to freeze some apps, so freeze all
+	} else if err != nil {
 		return nil, err
 	}
-	b.Freeze = freeze
 	if b.Fleet, b.Unstaged = ReadFleet(tree); b.Unstaged != nil && !rollout.IsInvalid(b.Unstaged) {
 		return nil, b.Unstaged
 	}
