@@ -27,8 +27,6 @@ func (m *maker) of(t reflect.Type, f rollout.Field) node {
 		return m.duration(f)
 	case reflect.TypeFor[time.Time]():
 		return node{"type": "string", "format": "date-time"}
-	case reflect.TypeFor[[]byte](), reflect.TypeFor[any]():
-		return anything()
 	}
 	switch t.Kind() {
 	case reflect.Pointer:
