@@ -187,7 +187,7 @@ func (f *file) replace(n *yaml.Node, made string) {
 	if n.Value == made {
 		return
 	}
-	start, rest := f.offset(n), made
+	start, rest, isNew := f.offset(n), made, false
 	parts := strings.Split(n.Value, old)
 	for _, part := range parts[:len(parts)-1] {
 		i := strings.Index(f.text[start:], old)
@@ -196,22 +196,18 @@ func (f *file) replace(n *yaml.Node, made string) {
 			return
 		}
 		start += i + len(old)
-		after, isNew := strings.CutPrefix(rest[len(part):], now)
-		if isNew {
+		if rest, isNew = strings.CutPrefix(rest[len(part):], now); isNew {
 			f.at = append(f.at, start-len(old))
 		} else {
-			after = after[len(old):]
+			rest = rest[len(old):]
 		}
-		rest = after
 	}
 	n.Value = made
 }
 
-var isBlock = yaml.LiteralStyle | yaml.FoldedStyle
-
 func (f *file) offset(n *yaml.Node) int {
 	line, column := n.Line-1, n.Column-1
-	if n.Style&isBlock != 0 {
+	if n.Style&(yaml.LiteralStyle|yaml.FoldedStyle) != 0 {
 		line, column = n.Line, 0 // after a comment beside "|"
 	}
 	if line = min(line, len(f.breaks)-2); f.columns == nil || line != f.line {
