@@ -135,11 +135,8 @@ func Closest(name string, names []string) []string {
 	if len(name) > 253 {
 		return nil
 	}
-	type candidate struct {
-		name     string
-		distance int
-	}
-	var near []candidate
+	var near []string
+	distance := map[string]int{}
 	far := max(1, len(name)/3)
 	if len(name) > 3 {
 		far = max(2, far) // two swapped letters count as two edits
@@ -148,11 +145,11 @@ func Closest(name string, names []string) []string {
 	for _, other := range names {
 		d := editDistance(name, strings.ToLower(other))
 		if d <= far || (len(name) > 1 && strings.HasPrefix(other, name)) {
-			near = append(near, candidate{other, d})
+			near, distance[other] = append(near, other), d
 		}
 	}
-	slices.SortStableFunc(near, func(a, b candidate) int { return a.distance - b.distance })
-	return Mapped(near[:min(3, len(near))], func(c candidate) string { return c.name })
+	slices.SortStableFunc(near, func(a, b string) int { return distance[a] - distance[b] })
+	return near[:min(3, len(near))]
 }
 
 func editDistance(a, b string) int {
