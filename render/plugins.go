@@ -129,14 +129,11 @@ func (in *inspector) configPaths(at referrer, config map[string]any) error {
 			}
 		case []any:
 			for i, element := range value {
-				var err error
-				switch e := element.(type) {
-				case string:
-					err = in.configPath(at.below(fmt.Sprintf("%s[%d]", key, i)), lower, e)
-				case map[string]any:
-					if lower == "replacements" {
-						err = in.configPaths(at.below(fmt.Sprintf("%s[%d]", key, i)), e)
-					}
+				item := at.below(fmt.Sprintf("%s[%d]", key, i))
+				text, _ := element.(string)
+				err := in.configPath(item, lower, text)
+				if err == nil && lower == "replacements" {
+					err = in.configPaths(item, asMap(element))
 				}
 				if err != nil {
 					return err
