@@ -12,8 +12,7 @@ func (a *assembly) describe(d *document) error {
 		return nil
 	}
 	ref := d.form.WorkloadRef
-	more := rollout.PartitionedOf(a.App)
-	p, instead := rollout.FindPartitioned(more, ref.APIVersion, ref.Kind)
+	p, instead := rollout.FindPartitioned(rollout.PartitionedOf(a.App), ref.APIVersion, ref.Kind)
 	d.spec.Partition = p
 	kinds := rollout.Mapped(rollout.WorkloadKinds, func(k rollout.Ref) string { return k.Kind })
 	isApps := slices.Contains(kinds, ref.Kind)

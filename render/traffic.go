@@ -107,7 +107,7 @@ func (a *assembly) routersOf(d *document) error {
 func (a *assembly) blameTraffic(err error, d *document) error {
 	if invalid := new(rollout.InvalidError); errors.As(err, &invalid) && invalid.About == (rollout.Ref{}) {
 		field := invalid.Field
-		invalid.Below("spec.strategy.canary.trafficRouting")
+		invalid.Below(trafficPath)
 		for kind, block := range d.routers {
 			if rest, ok := strings.CutPrefix(field, kind); ok && (rest == "" || rest[0] == '.' || rest[0] == '[') {
 				invalid.Field = block.path + rest
@@ -169,7 +169,6 @@ func (a *assembly) checkMade(laid *traffic.Objects, d *document, made map[rollou
 }
 
 func (a *assembly) checkRouters(d *document) error {
-	const at = canaryPath + ".trafficRouting."
 	c := d.spec.Canary
 	for _, router := range c.Traffic.Routers {
 		for i, step := range c.Steps {
@@ -197,10 +196,10 @@ func (a *assembly) checkRouters(d *document) error {
 			}
 		}
 		if why := traffic.Lacks(router.Kind, "sticky"); c.Traffic.Sticky != nil && why != "" {
-			return a.invalid(d.ref, at+"sticky", "leave it out, or name a router that supports it", "%s", why)
+			return a.invalid(d.ref, trafficPath+".sticky", "leave it out, or name a router that supports it", "%s", why)
 		}
 		if why := traffic.Lacks(router.Kind, "maxTrafficWeight"); c.Traffic.MaxWeight != 100 && why != "" {
-			return a.invalid(d.ref, at+"maxTrafficWeight", "leave it out: the weights then add up to 100", "%s", why)
+			return a.invalid(d.ref, trafficPath+".maxTrafficWeight", "leave it out: the weights then add up to 100", "%s", why)
 		}
 		if traffic.NeedsServices(router) && c.PingPong == nil {
 			for _, service := range []serviceField{{"stableService", &c.StableService}, {"canaryService", &c.CanaryService}} {
