@@ -124,3 +124,14 @@ func TestStaleClusterShowsItsOwnWrites(t *testing.T) {
 
 // Open is a Gate that lets every effect happen.
 func Open(Effect) Outcome { return Outcome{} }
+
+// refresh makes later stale reads return the present cluster.
+func (v *View) refresh() {
+	if v.Stale {
+		return
+	}
+	v.observed, v.digests = v.cluster.Kube.Observe(), map[rollout.Ref]string{}
+	for ref := range v.cluster.objects {
+		v.digests[ref] = v.cluster.digest(ref)
+	}
+}

@@ -30,16 +30,6 @@ func (c *Cluster) View(name string, gate Gate) *View {
 	return &View{cluster: c, name: name, gate: gate, digests: map[rollout.Ref]string{}}
 }
 
-func (v *View) refresh() {
-	if v.Stale {
-		return
-	}
-	v.observed, v.digests = v.cluster.Kube.Observe(), map[rollout.Ref]string{}
-	for ref := range v.cluster.objects {
-		v.digests[ref] = v.cluster.digest(ref)
-	}
-}
-
 // Observe implements reconciler.Observer.
 func (v *View) Observe(app string, workloads []rollout.Workload, _ []rollout.Ref) rollout.Observed {
 	seen := v.observed
