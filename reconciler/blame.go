@@ -71,12 +71,6 @@ func (b *blame) take() (all map[string]string) {
 	return all
 }
 
-func (s *transition) follows() bool {
-	next, head := s.decision.State.Source, s.input.Head.Render
-	isNext := head != nil && next == head.Commit.ID
-	return !s.decision.Rollback && s.before.Source != "" && next != s.before.Source && isNext
-}
-
 // withAuthor returns the promotion file with its author. For a file older than this process, it requests the history.
 // Until the history is read, it returns an error, which permits only a rollback.
 func (b *blame) withAuthor(a *appView, in strategies.Input) (*rollout.Promotion, error) {

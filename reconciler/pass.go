@@ -189,12 +189,14 @@ func (s *pass) goesBack() bool {
 }
 
 func (r *Reconciler) withheld(s *pass) (why error) {
-	held := s.decision.State.Held // isHeld: the decision newly holds the app for the head's error
-	isHeld := held != nil && held != s.before.Held && s.before.Source != "" && held.Commit == s.input.Head.Commit.ID
+	was, next, head := &s.before, &s.decision.State, s.input.Head
+	isNext := head.Render != nil && next.Source == head.Render.Commit.ID && next.Source != was.Source
+	isHeld := next.Held != nil && next.Held != was.Held && next.Held.Commit == head.Commit.ID // for the head's error
 	project, _ := s.view.branch.Policy.ProjectOf(s.app.Name)
-	isNew := s.before.Source == "" && project != nil && len(project.Rollouts.ByAuthor) > 0
-	if (s.follows() || isHeld || isNew) && !r.renders.isBlamed(s.app.Name, s.before.Source, s.view.main()) {
-		why = fmt.Errorf("the history since commit %s %w", rollout.ShortID(s.before.Source), source.ErrNotReady)
+	isNew := was.Source == "" && project != nil && len(project.Rollouts.ByAuthor) > 0
+	needsAuthor := isNew || was.Source != "" && (isHeld || isNext && !s.decision.Rollback)
+	if needsAuthor && !r.renders.isBlamed(s.app.Name, was.Source, s.view.main()) {
+		why = fmt.Errorf("the history since commit %s %w", rollout.ShortID(was.Source), source.ErrNotReady)
 	}
 	if s.view.behind != nil && !s.stays() {
 		why = errors.Join(why, fmt.Errorf("nothing advances: %w", s.view.behind))
