@@ -203,13 +203,12 @@ var exportPage = regexp.MustCompile(`^(index|apps|app-.+)\.html$`)
 func checkExport(dir string) error {
 	info, missing := os.Lstat(dir) // follows no link, even if its target is an export
 	entries, err := os.ReadDir(dir)
-	isMark := func(e os.DirEntry) bool { return e.Name() == exportMark }
 	isOther := func(e os.DirEntry) bool {
-		return !isMark(e) && !(e.Type().IsRegular() && exportPage.MatchString(e.Name()))
+		return e.Name() != exportMark && !(e.Type().IsRegular() && exportPage.MatchString(e.Name()))
 	}
 	if missing == nil && !info.IsDir() || err != nil && !errors.Is(err, os.ErrNotExist) ||
-		slices.ContainsFunc(entries, isOther) || len(entries) > 0 && !slices.ContainsFunc(entries, isMark) {
-		return usagef("%s is no folder, or has files that are not from an export: name a new or an empty folder", dir)
+		slices.ContainsFunc(entries, isOther) || len(entries) > 0 && entries[0].Name() != exportMark { // sorted
+		return usagef("%s is no folder, or has other files than an earlier export: name a new or an empty folder", dir)
 	}
 	return nil
 }
