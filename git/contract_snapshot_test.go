@@ -92,8 +92,8 @@ func snapshotIsGit(w *world) {
 	info := s.Commit()
 	want := rollout.Commit{ID: commit, Author: "Dev <dev@example.com>", When: info.When, Subject: "Subject line"}
 	compare.CheckNamed(w, "commit", want, info)
-	if got := s.Message(); got != "Subject line\n\nBody.\n\nTrailer: yes\n" {
-		w.Errorf("message %q", got)
+	if got, err := s.Message(); err != nil || got != "Subject line\n\nBody.\n\nTrailer: yes\n" {
+		w.Errorf("message %q, error %v", got, err)
 	}
 	if got := fmt.Sprint(info.When.Unix()); got != w.server.InBare("log", "-1", "--format=%at", commit) {
 		w.Errorf("author time %s", got)

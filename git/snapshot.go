@@ -19,7 +19,6 @@ import (
 type Snapshot struct {
 	store   *store
 	commit  rollout.Commit
-	message string
 	parents []string
 	root    plumbing.Hash // zero if there are no files
 }
@@ -35,9 +34,9 @@ func newSnapshot(s *store, id plumbing.Hash) (*Snapshot, error) {
 	}
 	subject, _, _ := strings.Cut(strings.TrimLeft(c.Message, "\n"), "\n")
 	return &Snapshot{
-		store:   s,
-		commit:  rollout.Commit{ID: id.String(), Author: author, When: rollout.Second(c.Author.When), Subject: subject},
-		message: c.Message, root: c.TreeHash, parents: rollout.Mapped(c.ParentHashes, plumbing.Hash.String),
+		store:  s,
+		commit: rollout.Commit{ID: id.String(), Author: author, When: rollout.Second(c.Author.When), Subject: subject},
+		root:   c.TreeHash, parents: rollout.Mapped(c.ParentHashes, plumbing.Hash.String),
 	}, nil
 }
 
@@ -46,9 +45,6 @@ func EmptySnapshot() *Snapshot { return &Snapshot{store: newStore()} }
 
 // Commit returns the commit, with ID "" for the empty snapshot.
 func (s *Snapshot) Commit() rollout.Commit { return s.commit }
-
-// Message returns the commit's full message.
-func (s *Snapshot) Message() string { return s.message }
 
 // Verifier returns a commit's signer, or why the signature is missing or refused.
 type Verifier interface {
