@@ -110,14 +110,13 @@ func (r *stateStore) read(heads rollout.Heads, pushes int, states *source.States
 	if err := r.check(states.Cluster); err != nil {
 		return nil, err
 	}
-	files := states.Files()
-	for _, name := range sortedKeys(files) {
-		if r.apps[name].id != files[name] && r.readState(states, name) {
+	for _, name := range sortedKeys(states.Files) {
+		if r.apps[name].id != states.Files[name] && r.readState(states, name) {
 			touched = append(touched, name)
 		}
 	}
 	for _, name := range sortedKeys(r.apps) {
-		if files[name] == "" {
+		if states.Files[name] == "" {
 			delete(r.apps, name)
 			touched = append(touched, name)
 		}
@@ -166,7 +165,7 @@ func (r *stateStore) proposers() []string {
 }
 
 func (r *stateStore) readState(states *source.States, name string) bool {
-	was, id := r.apps[name], states.Files()[name]
+	was, id := r.apps[name], states.Files[name]
 	s, err := states.Of(name)
 	if err != nil {
 		r.apps[name], r.failed[name] = appState{was.state, id, err}, true

@@ -602,7 +602,7 @@ func TestStates(t *testing.T) {
 		rollout.StatePath("shop"): string(data), rollout.StatePath("till"): "phase: [\n", "README": "x",
 	}}
 	s, err := source.ReadStates(tree)
-	if err != nil || len(s.Files()) != 2 || s.Cluster != nil {
+	if err != nil || len(s.Files) != 2 || s.Cluster != nil {
 		t.Fatalf("%+v, %v", s, err)
 	}
 	for app, want := range map[string]rollout.Phase{"shop": rollout.Healthy, "absent": ""} {
@@ -612,7 +612,7 @@ func TestStates(t *testing.T) {
 	}
 	_, err = s.Of("till")
 	compare.Contains(t, fmt.Sprint(err), rollout.StatePath("till"))
-	if none, err := source.ReadStates(nil); err != nil || len(none.Files()) != 0 {
+	if none, err := source.ReadStates(nil); err != nil || len(none.Files) != 0 {
 		t.Errorf("no branch: %+v, %v", none, err)
 	}
 	if _, err := source.ReadStates(commit{"bad", map[string]string{rollout.ClusterPath: "cluster: 3\n"}}); err == nil {

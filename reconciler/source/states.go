@@ -10,15 +10,15 @@ import (
 
 // States holds one commit of the state branch.
 type States struct {
-	tree  Snapshot
-	files map[string]string // blob ids by app
+	Cluster *rollout.Cluster  // owner; nil without cluster.yaml
+	Files   map[string]string // blob ids of state files, by app
 
-	Cluster *rollout.Cluster // owner; nil without cluster.yaml
+	tree Snapshot
 }
 
 // ReadStates lists state files, or none if tree is nil. If cluster.yaml is invalid, the error is an InvalidError.
 func ReadStates(tree Snapshot) (*States, error) {
-	s := &States{tree: tree, files: map[string]string{}}
+	s := &States{tree: tree, Files: map[string]string{}}
 	if tree == nil {
 		return s, nil
 	}
@@ -37,7 +37,7 @@ func ReadStates(tree Snapshot) (*States, error) {
 		}
 		for _, e := range entries {
 			if name, ok := strings.CutSuffix(e.Name, ".yaml"); ok && e.Kind == rollout.File {
-				s.files[name] = e.ID
+				s.Files[name] = e.ID
 			}
 		}
 	}
@@ -58,12 +58,9 @@ func ReadCluster(tree rollout.Tree) (*rollout.Cluster, error) {
 	return rollout.ParseCluster(data)
 }
 
-// Files returns the state files' blob ids by app.
-func (s *States) Files() map[string]string { return s.files }
-
 // Of returns an app's state, or the zero value.
 func (s *States) Of(app string) (rollout.State, error) {
-	id := s.files[app]
+	id := s.Files[app]
 	if id == "" {
 		return rollout.State{}, nil
 	}

@@ -114,7 +114,7 @@ func (r *Records) recordsOf(
 ) status.ClusterRecords {
 	c, v := status.ClusterRecords{States: map[string]*rollout.State{}}, &r.fleet
 	branch, err := r.statesOf(ctx, repo, b, broken)
-	ids, problem := maps.Clone(branch.Files()), err
+	ids, problem := maps.Clone(branch.Files), err
 	for _, a := range b.Apps {
 		ids[a.Name] += ""
 	}

@@ -112,7 +112,7 @@ func (w *Session) At(ctx context.Context, commit string) error {
 		return err
 	}
 	w.Tip, w.Apps = branch, map[string]rollout.App{}
-	for name := range w.States.Files() {
+	for name := range w.States.Files {
 		w.Apps[name] = rollout.App{Name: name}
 	}
 	for _, a := range branch.Apps {
