@@ -337,29 +337,25 @@ func (r *Reconciler) evict(ctx context.Context, s *pass) (err error) {
 	return err
 }
 
-func adoptable(ctx context.Context, in Observer, objects []rollout.Object) (map[rollout.Workload]bool, error) {
-	same := map[rollout.Workload]bool{}
+func adoptable(ctx context.Context, in Observer, objects []rollout.Object) (same map[rollout.Workload]bool, err error) {
+	same = map[rollout.Workload]bool{}
 	for _, o := range objects {
 		w, _ := rollout.WorkloadOf(o.Ref())
-		is, err := in.SameTemplate(ctx, o)
-		if err != nil {
+		if same[w], err = in.SameTemplate(ctx, o); err != nil {
 			return nil, fmt.Errorf("compare %s %s with Git: %w", o.Kind(), w, err)
 		}
-		same[w] = is
 	}
 	return same, nil
 }
 
-func serving(ctx context.Context, in Observer, needs []strategies.Need) (map[strategies.Need]bool, error) {
-	serving := map[strategies.Need]bool{}
+func serving(ctx context.Context, in Observer, needs []strategies.Need) (all map[strategies.Need]bool, err error) {
+	all = map[strategies.Need]bool{}
 	for _, need := range needs {
-		is, err := in.Serves(ctx, need.Service, need.PodHash)
-		if err != nil {
+		if all[need], err = in.Serves(ctx, need.Service, need.PodHash); err != nil {
 			return nil, fmt.Errorf("look for the endpoints of Service %s/%s: %w", need.Service.Namespace, need.Service.Name, err)
 		}
-		serving[need] = is
 	}
-	return serving, nil
+	return all, nil
 }
 
 // accepted sends a dry run of a commit's objects before the commit is recorded. A refusal holds the app.
