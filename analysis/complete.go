@@ -18,28 +18,24 @@ type Known struct {
 }
 
 // Complete fills in a provider configuration's arguments.
-func Complete(m Metric, known Known, secret func(SecretRef) (string, error)) (map[string]any, error) {
+func Complete(m Metric, known Known, secret func(SecretRef) (string, error)) (done map[string]any, err error) {
 	values := Values{Plain: map[string]string{}}
 	for name, about := range m.Pods {
-		text, err := known.text(about)
-		if err != nil {
+		if values.Plain[name], err = known.text(about); err != nil {
 			return nil, fmt.Errorf("argument %s: %w", name, err)
 		}
-		values.Plain[name] = text
 	}
 	for name, ref := range m.Secrets {
-		text, err := secret(ref)
-		if err != nil {
+		if values.Plain[name], err = secret(ref); err != nil {
 			return nil, err
 		}
-		values.Plain[name] = text
 	}
 	config, _ := eachText(m.Config, "", func(text, _ string) (string, error) { return known.WithElapsed(text), nil })
 	filled, err := fill(config, values, "provider."+m.Provider)
 	if err != nil {
 		return nil, err
 	}
-	done, _ := filled.(map[string]any)
+	done, _ = filled.(map[string]any)
 	return done, nil
 }
 

@@ -281,28 +281,24 @@ func fill(v any, values Values, field string) (any, error) {
 	})
 }
 
-func eachText(v any, field string, replace func(text, field string) (string, error)) (any, error) {
+func eachText(v any, field string, replace func(text, field string) (string, error)) (_ any, err error) {
 	switch v := v.(type) {
 	case string:
 		return replace(v, field)
 	case []any:
 		out := make([]any, len(v))
 		for i, e := range v {
-			filled, err := eachText(e, fmt.Sprintf("%s[%d]", field, i), replace)
-			if err != nil {
+			if out[i], err = eachText(e, fmt.Sprintf("%s[%d]", field, i), replace); err != nil {
 				return nil, err
 			}
-			out[i] = filled
 		}
 		return out, nil
 	case map[string]any:
 		out := make(map[string]any, len(v))
 		for key, e := range v {
-			filled, err := eachText(e, strings.TrimPrefix(field+"."+key, "."), replace)
-			if err != nil {
+			if out[key], err = eachText(e, strings.TrimPrefix(field+"."+key, "."), replace); err != nil {
 				return nil, err
 			}
-			out[key] = filled
 		}
 		return out, nil
 	default:

@@ -20,24 +20,22 @@ type Parsed[T any] struct {
 }
 
 // Read parses all files if one has changed. After an error, the previous value stays in use.
-func (p *Parsed[T]) Read(files []File, parse func(data [][]byte, previous T) (T, error)) (T, error) {
+func (p *Parsed[T]) Read(files []File, parse func(data [][]byte, previous T) (T, error)) (value T, err error) {
 	data := make([][]byte, len(files))
 	for i, f := range files {
 		if f.Name == "" {
 			continue
 		}
-		content, err := os.ReadFile(f.Name)
-		if err != nil {
-			return *new(T), fmt.Errorf("%s: %w", f.Purpose, err)
+		if data[i], err = os.ReadFile(f.Name); err != nil {
+			return value, fmt.Errorf("%s: %w", f.Purpose, err)
 		}
-		data[i] = content
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.reads > 0 && slices.EqualFunc(data, p.data, bytes.Equal) {
 		return p.value, nil
 	}
-	value, err := parse(data, p.value)
+	value, err = parse(data, p.value)
 	if err == nil {
 		p.data, p.value = data, value
 		p.reads++
