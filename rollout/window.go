@@ -163,16 +163,9 @@ func (s Shut) Cause() string {
 }
 
 // ShortSpan formats a duration as "8h", not "8h0m0s".
-func ShortSpan(d time.Duration) string {
-	text := d.String()
-	if strings.HasSuffix(text, "m0s") {
-		text = strings.TrimSuffix(text, "0s")
-	}
-	if strings.HasSuffix(text, "h0m") {
-		text = strings.TrimSuffix(text, "0m")
-	}
-	return text
-}
+func ShortSpan(d time.Duration) string { return shortSpan.Replace(d.String()) }
+
+var shortSpan = strings.NewReplacer("h0m0s", "h", "m0s", "m")
 
 // When returns Until as the end of a sentence, or "" if unknown.
 func (s Shut) When() string {
