@@ -161,11 +161,10 @@ func editDistance(a, b string) int {
 		diagonal := row[0]
 		row[0] = i + 1
 		for j := range len(b) {
-			cost := 1
-			if a[i] == b[j] {
-				cost = 0
+			if a[i] != b[j] {
+				diagonal++
 			}
-			diagonal, row[j+1] = row[j+1], min(row[j+1]+1, row[j]+1, diagonal+cost)
+			diagonal, row[j+1] = row[j+1], min(row[j+1]+1, row[j]+1, diagonal)
 		}
 	}
 	return row[len(b)]
