@@ -208,7 +208,7 @@ func checkExport(dir string) error {
 	}
 	if missing == nil && !info.IsDir() || err != nil && !errors.Is(err, os.ErrNotExist) ||
 		slices.ContainsFunc(entries, isOther) || len(entries) > 0 && entries[0].Name() != exportMark { // sorted
-		return usagef("%s is no folder, or has other files than an earlier export: name a new or an empty folder", dir)
+		return usagef("%s is no folder, or has files that are not from an export: name a new or an empty folder", dir)
 	}
 	return nil
 }
