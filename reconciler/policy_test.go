@@ -359,8 +359,8 @@ func TestAuthorOfAListedFolder(t *testing.T) {
 	compare.Contains(t, fmt.Sprintf("%+v", w.stateOf("evil").Held), "the author is "+bot)
 }
 
-// TestAuthorOfTheVersionInFlight lets a bot commit another version during a person's release, and then the release's content again. A rule
-// by author holds only the other version. A person can still promote the release.
+// TestAuthorOfTheVersionInFlight lets a bot commit another version during a person's release, and then the release's content again. The
+// rule against bots' commits holds only the other version. A person can still promote the release.
 func TestAuthorOfTheVersionInFlight(t *testing.T) {
 	w, r := pausedUnder(t, nil)
 	r.set(t, byBots)

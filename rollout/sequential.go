@@ -40,7 +40,8 @@ func (s *Sequential) Value() float64 {
 	return sum / float64(len(s.Tests)*len(Ratios))
 }
 
-// Ratios lists a Test's relative risks: the new version's share of bad requests divided by stable's.
+// Ratios lists the relative risks for which a Test collects evidence. A relative risk is the fraction of the new
+// version's requests that are bad, divided by stable's fraction.
 var Ratios = [8]float64{1.25, 1.6, 2, 3, 5, 10, 25, 60}
 
 // Test counts bad requests of one bound.

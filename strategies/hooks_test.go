@@ -381,8 +381,8 @@ func beforeFirst() *loop {
 	return l
 }
 
-// TestJobThatIsMadeLate checks a process that stops before it creates a recorded Job, and starts again after the Job's deadline. The
-// deadline must count from the creation of the Job, and no second migration may run beside the Job.
+// TestJobThatIsMadeLate checks a process that records a Job, stops before it creates the Job, and starts again after more time than the
+// Job's deadline. The deadline must count from the creation of the Job, and no second migration may run beside the Job.
 func TestJobThatIsMadeLate(t *testing.T) {
 	l, made := beforeFirst(), 0
 	if len(l.jobs) != 1 {

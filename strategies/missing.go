@@ -33,7 +33,7 @@ func withoutDocument(in Input, held Decision) Decision {
 	return held
 }
 
-// followed returns State.Source's render with the head's "paused", which users may edit.
+// followed returns in.Source with "paused" from the head, because users may edit this field.
 func followed(in Input) *rollout.Render {
 	r := *in.Source
 	r.Specs = slices.Clone(r.Specs)

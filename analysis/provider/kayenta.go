@@ -35,7 +35,7 @@ type kayentaThreshold struct {
 }
 
 type kayentaScope struct {
-	Name       string             `json:"name" required:"name it as the canary configuration does"`
+	Name       string             `json:"name" required:"use a scope name of Kayenta's canary configuration"`
 	Control    kayentaScopeDetail `json:"controlScope"`
 	Experiment kayentaScopeDetail `json:"experimentScope"`
 }

@@ -46,7 +46,7 @@ gitrollout does not remove this branch, so delete it after the merge.`,
 	}
 	flags := cmd.Flags()
 	flags.StringVar(&u.To, "to", "", "a template `hash` or a commit to go back to (default: the version before)")
-	flags.StringVar(&u.Reason, "reason", "", "why; it is in the commit's message")
+	flags.StringVar(&u.Reason, "reason", "", "the reason for the undo, for the new commit's message")
 	flags.IntVar(&u.Depth, "depth", 20_000, "search at most this many `commits` of the state branch")
 	s.complete(cmd, "to", knownHashes)
 	return cmd

@@ -10,7 +10,7 @@ import (
 )
 
 // TestKubernetesVersions compares the table of docs/compatibility.md with the versions that the Makefile tests. It also checks that the
-// chart and doctor name the Makefile's oldest version, and that each test in .ci/skew exists.
+// chart and gitrollout doctor require the Makefile's oldest Kubernetes version, and that each test that .ci/skew names exists.
 func TestKubernetesVersions(t *testing.T) {
 	makefile := read(t, "Makefile")
 	variable := func(name string) []string {

@@ -85,7 +85,7 @@ func (f *fleet) writeIdleApp(folder, name, version, namespace string, serves boo
 // awaitRest waits until the program has rendered all apps, and has written nothing for five seconds.
 func (f *fleet) awaitRest(began time.Time) {
 	f.b.Helper()
-	var last fleetCost
+	var last, active fleetCost // active leaves out the requests for costs at rest
 	go f.profile("profile?seconds=30", "start")
 	for quiet := time.Now(); time.Since(quiet) < idleRest; time.Sleep(200 * time.Millisecond) {
 		if code, _ := getPage(f.b, "http://"+f.metrics+"/metrics"); code != http.StatusOK {
@@ -94,12 +94,12 @@ func (f *fleet) awaitRest(began time.Time) {
 		}
 		now := f.costs()
 		if now.builds < *idleApps+len(f.apps) || now.writes != last.writes || now.builds != last.builds || now.commits != last.commits {
-			quiet = time.Now()
+			quiet, active = time.Now(), now
 		}
 		last = now
 	}
 	fmt.Printf("\nat rest %s after the start: %s of CPU, %d builds, %d writes, %d commits\n", seconds(time.Since(began)-idleRest),
-		seconds(last.cpu), last.builds, last.writes, last.commits)
+		seconds(active.cpu), active.builds, active.writes, active.commits)
 }
 
 // printMemory prints the memory of the program without its render processes, and writes a heap profile to restartProfiles.

@@ -17,7 +17,7 @@ type Snapshot interface {
 	Commit() rollout.Commit
 }
 
-// Branch is an immutable commit of the users' branch, for one cluster.
+// Branch has the content of one commit for one cluster. It is immutable.
 type Branch struct {
 	Cluster      string
 	Tree         Snapshot

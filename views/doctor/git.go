@@ -123,7 +123,7 @@ func (g Git) examinePush(ctx context.Context, e *Examination, at time.Time) {
 	switch {
 	case errors.Is(err, git.ErrRejected):
 		e.Add("git.push", Problem,
-			"let gitrollout's user push, force and remove branches below gitrollout/: look at protected branches, rulesets and hooks of the server",
+			"let gitrollout's user push, force-push and remove branches below gitrollout/; check the server's protected branches, rulesets and hooks",
 			"the server refuses branches below gitrollout/: %v", err)
 		return
 	case errors.Is(err, git.ErrAuth):
