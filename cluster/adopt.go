@@ -130,8 +130,7 @@ func repeated(ctx context.Context, again wait.Backoff, isPassing func(error) boo
 	return err
 }
 
-// ownershipChange returns takeOver's patch (or nil), and the fields that the patch takes from other managers. The patch
-// fails if the object changes meanwhile.
+// ownershipChange returns takeOver's patch (or nil). The patch fails if the object changes meanwhile.
 func ownershipChange(object map[string]any, d *desired, adopts bool) (patch []map[string]any, taken []string) {
 	if own, is := rollout.Find(managedEntries(object), isOwn); is && own["apiVersion"] != object["apiVersion"] {
 		return nil, nil // paths of another API version may mean other fields

@@ -34,8 +34,7 @@ func (k known) fighting(now time.Time) bool {
 	return k.repairs >= promptRepairs && now.Before(k.repaired.Add(wait))
 }
 
-// overwritten returns an error if another writer repeatedly changes an object. After 10 s (lasting), the error wraps
-// rollout.ErrOverwritten. ErrOverwritten stops no release.
+// overwritten returns an error if another writer repeatedly changes an object. rollout.ErrOverwritten stops no release.
 func (k known) overwritten(ref rollout.Ref, now time.Time) error {
 	e := &Error{Ref: ref, Reason: Overwritten, Fix: "stop that writer, or take the fields that it sets out of Git",
 		Msg: "is changed by " + k.by + " again and again"}
@@ -80,8 +79,7 @@ func (m *appliedCache) note(d *desired, l *live, by string, now time.Time) {
 }
 
 func (m *appliedCache) doubt(d *desired) {
-	// The write failed, but the API server may have stored the object. Without a digest, the next Apply writes the
-	// object.
+	// Despite the error, the API server may have stored the object. The next Apply writes the object again.
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.known[d.ref] = known{app: d.app()}

@@ -12,7 +12,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 )
 
-// feed stores the objects of one namespace or all namespaces in a table. It is a Reflector's store.
+// feed is a Reflector's store for one namespace or all namespaces.
 type feed[R row] struct {
 	*table[R]
 	namespace string // "" for all, or for a cluster-scoped kind

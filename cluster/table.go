@@ -52,8 +52,7 @@ func sameRow[T any, R record[T]](a, b R) bool {
 	return reflect.DeepEqual(x, y)
 }
 
-// table holds the newest known objects of a kind. After a write by gitrollout, the table has the written state or a
-// newer state.
+// table has, after a write by gitrollout, the written state or a newer state.
 type table[R row] struct {
 	read    func(obj any) (R, error)
 	changed func(was, is R) // "was" is zero for a new row, "is" for a deleted one
@@ -106,7 +105,7 @@ func (t *table[R]) ownedBy(uid types.UID) []R {
 	return slices.Collect(maps.Values(t.owned[uid]))
 }
 
-// each is an iter.Seq. It holds the table's lock.
+// each holds the table's lock.
 func (t *table[R]) each(yield func(R) bool) {
 	t.mu.RLock()
 	defer t.mu.RUnlock()

@@ -57,8 +57,7 @@ func peakOf(m workloads.Staged, since time.Time) rollout.Peak {
 	return now
 }
 
-// withPeaks returns the progress with new peaks. Each record is a commit, so a peak is recorded at most every half
-// deadline.
+// withPeaks records a peak at most every half deadline, because each record is a commit.
 func withPeaks(in Input) []rollout.Progress {
 	all := in.State.Progress
 	if in.State.Release == nil || in.State.Phase == rollout.Aborting {

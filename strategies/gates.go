@@ -32,7 +32,7 @@ type verdict struct {
 	shares bool      // if route is set: the experiment's pods also get requests
 }
 
-// gates lists the gates in order. The first closed gate keeps a workload at its step. No gate delays a rollback.
+// gates are in order. The first closed gate keeps a workload at its step. No gate delays a rollback.
 var gates = gateList{
 	{"hold", gateHold},
 	{"base", gateBase},

@@ -209,7 +209,7 @@ func nextPod(m workloads.Staged, in Input) (due time.Time) {
 	return due
 }
 
-// verdictAt returns the verdict of all gates, or of fullGates after a full promotion. No gate delays a lower weight.
+// verdictAt never delays a lower weight.
 func verdictAt(m workloads.Staged, in Input) verdict {
 	v, full := endShares(in, m), m.Step < m.Passed && isOpenFully(m, in) && fullGates.verdict(in, m).done
 	switch {

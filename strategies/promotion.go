@@ -68,7 +68,6 @@ func (in Input) begun(r *rollout.Render) Input {
 	return in
 }
 
-// isSpent reports whether the promotion file is State.Spent. For a used retry, see Rejection.Promotion.
 func isSpent(in Input) bool {
 	p := in.Promotion
 	return in.State.Spent != "" && p.Digest == in.State.Spent && p.Decision != rollout.Retry

@@ -14,8 +14,8 @@ import (
 // Replicas and autoscaler limits do not wait for steps: a release changes these immediately, and a rollback keeps the
 // new values. In a rollback or freeze, State.Source is an older commit, so State.Replicas records the head's values.
 
-// withReplicas records the head's replicas if State.Source may have other values. While an app waits for a shared
-// change, only larger numbers are recorded, because a bad change must not stop all apps' pods.
+// withReplicas records only larger numbers while an app waits for a shared change, because a bad change must not stop
+// all apps' pods.
 func withReplicas(in, given Input, d Decision) Decision {
 	s, head := &d.State, in.Head
 	waits := given.Entry != nil && !given.Entry.Open && given.Entry.Held == "" && given.Head.Render != nil

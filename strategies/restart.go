@@ -25,7 +25,6 @@ type restart struct {
 	due  time.Time            // the next deletion; zero while it depends on other pods
 }
 
-// restarts returns a restart for each workload with a document, if the app is at rest and all watches work.
 func restarts(in Input) (all []restart) {
 	if in.Source == nil || in.State.Draining != nil || in.Observed.Unseen != "" || !isResting(in.State) {
 		return nil

@@ -18,8 +18,8 @@ type cause struct {
 	reject bool            // reject the release's hash; false after a revert or a newer version
 }
 
-// rollback begins a rollback. All requests are routed to stable immediately. New pods stay while proxies learn the
-// routes and, if the release is rejected, at least for abortDelay. The app then applies the commit why.to.
+// rollback routes all requests to stable immediately. New pods stay while proxies learn the routes and, if the release
+// is rejected, at least for abortDelay. The app then applies the commit why.to.
 func rollback(in Input, why cause) Decision {
 	s := in.State
 	r := &rollout.Rollback{Reject: why.reject, Routed: rollout.Second(in.Now), Drain: rollout.Second(in.Now), To: why.to}

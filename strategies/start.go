@@ -145,8 +145,8 @@ func startRelease(in Input) Decision {
 	return Decision{State: s, Subject: subject}
 }
 
-// newestStable returns stable, with the source's commit if that commit has the stable version. A rollback then returns
-// to the newest commit of this version.
+// newestStable returns stable, with the source's commit if that commit has the stable version. A rollback then applies
+// this commit.
 func newestStable(in Input) *rollout.Release {
 	if in.State.Stable == nil || !isOf(in.Source, in.State.Stable.Hash) {
 		return in.State.Stable

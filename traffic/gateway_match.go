@@ -183,7 +183,7 @@ func gatewayPath(
 	return own, below(value, m.Prefix), nil
 }
 
-// below reports whether path equals prefix or is below prefix. As with PathPrefix, /ab is not below /a.
+// below compares whole elements, like PathPrefix: /ab is not below /a.
 func below(path, prefix string) bool {
 	prefix = strings.TrimSuffix(prefix, "/")
 	return path == prefix || strings.HasPrefix(path, prefix+"/")

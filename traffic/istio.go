@@ -32,7 +32,7 @@ type istioConfig struct {
 	DestinationRule *istioRule            `json:"destinationRule,omitempty"` // if nil, the split is between Services
 }
 
-// istioVirtualService names the routes to split. If the VirtualService has only one route, no name is needed.
+// istioVirtualService needs no route name if the VirtualService has only one route.
 type istioVirtualService struct {
 	Name      string       `json:"name" object:"VirtualService"` // or NAME.NAMESPACE
 	Routes    []string     `json:"routes,omitempty"`
@@ -116,7 +116,7 @@ func (c *istioConfig) overlay(o *Objects, r Route) error {
 	return nil
 }
 
-// label sets the pod label of both subsets during a release, and removes the label afterwards.
+// label sets both subsets' pod label only during a release.
 func (r *istioRule) label(o *Objects, route Route) (string, error) {
 	ref := r.ref(route.Namespace)
 	object, ok := o.Edit(ref)

@@ -6,7 +6,6 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// matched returns the copies to insert before a route.
 func (t istioTarget) matched(place string, route map[string]any, made map[string]int) (routes []any, err error) {
 	managed := t.Managed
 	if t.sticks() {

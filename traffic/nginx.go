@@ -168,7 +168,7 @@ func (c *nginxConfig) annotations(stable rollout.Object, users map[string]string
 	for name, value := range users {
 		out[c.key(name)] = value
 	}
-	// A total below 100 counts as 100, so 3 of 30 is written as 12 of 120.
+	// A weight of 3 of 30 is written as 12 of 120.
 	times := 1
 	if r.Max > 0 && r.Max < 100 {
 		times = (100 + r.Max - 1) / r.Max

@@ -113,7 +113,6 @@ func (e *traefikEdit) split() error {
 		return err
 	}
 	if all.canary >= 0 && e.Active && e.Weight == 0 {
-		// Without allowEmptyServices, a canary without pods would break the TraefikService.
 		entries = slices.Delete(entries, all.canary, all.canary+1)
 	}
 	set(e.weighted, entries, "spec", "weighted", "services")

@@ -11,7 +11,6 @@ import (
 // Wait is the condition that keeps a workload at a stage.
 type Wait interface{ Traits() traits }
 
-// traits holds a wait's properties and digest lines.
 type traits struct {
 	Number   int // the kind of wait in the digest
 	duration time.Duration

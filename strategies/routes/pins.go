@@ -176,8 +176,7 @@ func (m pinning) phase() trafficPhase {
 
 func (m pinning) isShared() bool { return m.SharesPods() && m.Stage().Weight > 0 }
 
-// freshReadiness returns the new version's readiness. At a step that sends requests to new pods, one ready pod is
-// enough.
+// freshReadiness requires only one ready pod at a step that sends requests to new pods.
 func (m pinning) freshReadiness(at trafficPhase) readiness {
 	going := m.Live.Hash == m.Stable.Hash && !m.Live.Synced // the controller has yet to see the stable template
 	idle := m.Fresh.Desired == 0 || m.IsTakenForAll() || going || m.Want().Canary == 0 && !m.StillRouted(m.view)
@@ -190,8 +189,8 @@ func (m pinning) freshReadiness(at trafficPhase) readiness {
 	return enough
 }
 
-// stableReadiness returns the stable version's readiness. It ignores pods that are about to be removed. At a step, one
-// ready pod is enough. In a rollback, neededStable pods are enough.
+// stableReadiness ignores pods that are about to be removed. At a step, one ready pod is enough. In a rollback,
+// neededStable pods are enough.
 func (m pinning) stableReadiness(at trafficPhase) readiness {
 	ready, want := min(m.Stable.Ready(), m.Stable.Desired), m.Want()
 	stays := want.Stable

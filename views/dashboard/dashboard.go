@@ -130,7 +130,6 @@ func New(o Options) (*Server, error) {
 
 func (s *Server) acts() bool { return s.Actor != nil && s.Access != nil }
 
-// policy is the Content-Security-Policy.
 const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; " +
 	"form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
 

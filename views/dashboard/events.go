@@ -10,11 +10,10 @@ import (
 )
 
 const (
-	// heartbeat is the interval of empty messages. They keep proxies from closing an idle stream.
+	// heartbeat messages keep proxies from closing an idle stream.
 	heartbeat = 15 * time.Second
 	// together delays an event to collect further changes.
-	together = 100 * time.Millisecond
-	// writeTimeout limits one write to a browser.
+	together     = 100 * time.Millisecond
 	writeTimeout = 20 * time.Second
 )
 

@@ -105,7 +105,7 @@ func (s *Server) oidcCallback(w http.ResponseWriter, r *http.Request) {
 		fail(w, http.StatusForbidden, err.Error())
 		return
 	}
-	// Browsers send no Strict cookie after a redirect, so this page, not a redirect, opens the dashboard.
+	// Browsers send no Strict cookie after a redirect, so this page opens the dashboard.
 	s.render(w, "signedin.html", view{Cluster: s.Board.Cluster})
 }
 

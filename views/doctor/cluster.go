@@ -198,7 +198,7 @@ func (x *rightsExam) needs(apps []App, mapper meta.RESTMapper) {
 	}
 }
 
-// needsOfApp collects the rights that an app needs. missing gets kinds that the API server does not serve.
+// needsOfApp adds kinds that the API server does not serve to missing.
 func (x *rightsExam) needsOfApp(app App, mapper meta.RESTMapper, as wants, missing map[string]bool) {
 	account := ""
 	writes := func(ref rollout.Ref, version ...string) error {

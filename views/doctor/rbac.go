@@ -99,7 +99,7 @@ func writeRules(b *strings.Builder, rights map[string][]string) {
 	}
 }
 
-// right is one right of a service account. If account is "", the right is gitrollout's.
+// right is gitrollout's if account is "".
 type right struct{ account, namespace, group, resource, verb string }
 
 func (r right) compare(o right) int {

@@ -169,8 +169,7 @@ func checkApp(renderer *render.Renderer, tree rollout.Tree, app rollout.App) (Ap
 	return a, built, nil
 }
 
-// claim makes an app the owner of its objects. If another app already has an object, claim returns an error. Only equal
-// objects with users' data may be in two apps.
+// claim returns an error if another app has an object. Only equal objects with users' data may be in two apps.
 func claim(owners map[rollout.Ref]*rollout.Render, built *rollout.Render) error {
 	for _, o := range built.Objects {
 		ref := o.Ref()

@@ -44,7 +44,6 @@ var orders = map[string]func(a, b status.App) int{
 	"change":    byChange,
 }
 
-// byChange sorts apps by shared change, then by cohort. Apps without a shared change come last.
 func byChange(a, b status.App) int {
 	if a.Shared == nil || b.Shared == nil {
 		return -strings.Compare(sharedText(a), sharedText(b)) // "-" precedes files' names

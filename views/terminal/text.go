@@ -33,7 +33,7 @@ const (
 	cyan   paint = "36"
 )
 
-// paint removes control characters from a text and colours it. All drawn text goes through paint.
+// paint colours visible text. All drawn text goes through paint.
 func (l Look) paint(p paint, text string) string {
 	text = visible(text)
 	if !l.Color || p == plain || text == "" {
@@ -61,8 +61,8 @@ func (l Look) line(spans ...span) string {
 	return strings.TrimRight(b.String(), " ") + "\n"
 }
 
-// apart draws spans on the left and one span at the right edge. If needed, it cuts the longest left span, so that two
-// columns stay empty before the right span.
+// apart draws one span at the right edge. If needed, it cuts the longest left span, so that two columns stay empty
+// before the right span.
 func (l Look) apart(right span, spans ...span) string {
 	used, longest := width(right.text), 0
 	for i, s := range spans {
