@@ -471,7 +471,7 @@ func TestRotation(t *testing.T) {
 	fetch("is empty")
 }
 
-// TestProxyOfEnvironment checks the environment variables for proxies in child processes, because a process reads them only once.
+// TestProxyOfEnvironment starts child processes to check the environment variables for proxies, because a process reads them only once.
 func TestProxyOfEnvironment(t *testing.T) {
 	if url := os.Getenv("GIT_TEST_URL"); url != "" {
 		must(t, fetchFrom(t, url, wire.Auth{TLS: wire.TLS{CAFile: os.Getenv("GIT_TEST_CA")}}))

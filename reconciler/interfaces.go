@@ -32,9 +32,9 @@ type Past interface {
 	Outside(ctx context.Context, commit string, of []string) (outside []string, err error)
 }
 
-// Branches reads other clusters' branches. It returns the heads of existing branches, and Held then returns these
-// commits. "known" maps each branch to its head in the last call, or "". "repo" is the URL of another repository on the
-// same server, or "".
+// Branches reads other clusters' branches. Its method Branches returns the heads of existing branches, and Held returns
+// the last heads. "known" maps each branch to its head in the last call, or "". "repo" is the URL of another repository
+// on the same server, or "".
 type Branches interface {
 	Branches(ctx context.Context, repo string, known map[string]string) (heads map[string]string, err error)
 	Held(commit string) (tree Snapshot, held bool)

@@ -426,8 +426,8 @@ func TestNewAppOfAnAuthor(t *testing.T) {
 }
 
 // TestAuthorFarFromTheRecord restarts the process when the history since the app's recorded commit is too long to read. A rule by author
-// still holds the version. If no read commit made the version, its author is unknown, so all rules by author apply. A failed read is
-// repeated.
+// still holds the version. If none of the commits that were read has introduced the version, the version's author is unknown, and all rules
+// by author apply. A failed read is repeated.
 func TestAuthorFarFromTheRecord(t *testing.T) {
 	for name, c := range map[string]struct {
 		since int // commits since the version

@@ -21,7 +21,7 @@ const kept = 4
 
 // Builder builds an app in this or in another process.
 type Builder interface {
-	// Build returns an app's Render without a commit.
+	// Build returns an app's Render. Its Commit is empty.
 	Build(tree rollout.Tree, app rollout.App) (built *rollout.Render, looked Looked, err error)
 }
 

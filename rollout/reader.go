@@ -29,7 +29,8 @@ type Reader struct {
 	forms    map[reflect.Type][]Field
 }
 
-// Read reads JSON values into a pointer. Paths in errors begin with the parameter at. For credentials, see Reader.Hide.
+// Read reads JSON values into a pointer. In errors, the parameter `at` precedes the path. For credentials, see
+// Reader.Hide.
 func Read(at string, raw, into any) *InvalidError {
 	var r Reader
 	r.Read(at, raw, into)

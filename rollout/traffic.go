@@ -19,7 +19,7 @@ type Traffic struct {
 	Sticky *Sticky `json:"sticky" own:""`
 }
 
-// Router is a router of trafficRouting, with object names from Kustomize's output.
+// Router is an entry of trafficRouting. Its object names are the names in Kustomize's output.
 type Router struct {
 	Kind   string // as in package traffic: gatewayAPI, nginx, istio …
 	Config any    // has a type of package traffic; immutable

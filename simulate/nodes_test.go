@@ -10,7 +10,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// checkOrder checks that a step evicts a DaemonSet's pod only if, in the documented order of nodes, the step includes the pod's node. Pods
+// checkOrder checks that a step for N nodes evicts a DaemonSet's pod only from the first N nodes of the documented order. Pods
 // that are not ready may be evicted earlier.
 func (p *promises) checkOrder(what string) {
 	name, evicted := strings.CutSuffix(strings.TrimPrefix(what, "pod "), " evicted")

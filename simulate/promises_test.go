@@ -1106,7 +1106,7 @@ func (p *promises) isLeft(ref rollout.Ref, app string) bool {
 	})
 }
 
-// checkGone checks, when no event is due, that each object in the cluster is in Git, or that gitrollout must not touch this object.
+// checkGone checks, when no event is due, the objects in the cluster. Git must have each object that gitrollout may delete.
 func (p *promises) checkGone() {
 	for ref, o := range p.u.cluster.objects {
 		if p.isLeft(ref, o.app) || p.u.removed[o.app] {

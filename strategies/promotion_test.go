@@ -82,8 +82,8 @@ func TestIgnoredAtRest(t *testing.T) {
 	}
 }
 
-// TestSpent checks that a promotion file opens no gate of the release's next attempt, and no gate after an edit of the step that the file
-// names.
+// TestSpent checks when a promotion file no longer opens its gate: in the release's next attempt, and after an edit of the step that the
+// file names.
 func TestSpent(t *testing.T) {
 	h, in := atStep(nil, 1)
 	h.push(func(s *source) {

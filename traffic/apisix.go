@@ -188,7 +188,7 @@ func apisixMatch(ref rollout.Ref, place string, own map[string]any, m rollout.Ma
 	both := copyMap(own)
 	exprs := list(both["exprs"])
 	for _, p := range parts(m) {
-		// A path needs no name, but the CRD of version 2 requires a name, and version 1 refuses an empty name.
+		// All paths get a name: version 2 of the CRD requires names, and version 1 permits them.
 		if scope := apisixScopes[p.feature]; scope != "" {
 			exprs = append(exprs, apisixExpr(map[string]any{"scope": scope, "name": p.name}, p.match))
 		}

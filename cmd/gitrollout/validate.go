@@ -74,7 +74,7 @@ func (s streams) tree(cmd *cobra.Command, name, dir, commit string) (rollout.Tre
 	named := cmd.Flags().Changed("repo") || cmd.Flags().Changed("branch") || commit != ""
 	switch {
 	case named && dir != "":
-		return nil, usagef("%s and --repo, --branch or --commit exclude each other", name)
+		return nil, usagef("%s cannot be combined with --repo, --branch or --commit", name)
 	case dir != "":
 		return openDir(dir)
 	case !named:

@@ -49,7 +49,7 @@ func (t table) resolve(config rollout.Forge, remote, trusted string) (target, er
 	address := config.URL
 	if address == "" {
 		if host == "" {
-			return target{}, fmt.Errorf("forge.url: is missing, but %s is not on a forge; "+
+			return target{}, fmt.Errorf("forge.url: is missing, and %s does not name the forge's host; "+
 				"write the forge's address: https://git.example.com", remote)
 		}
 		address = "https://" + host

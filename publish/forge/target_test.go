@@ -50,7 +50,7 @@ func TestResolve(t *testing.T) {
 		{"plain http", config{Type: "gitea"}, "http://git.acme.example/a/b", "",
 			"forge.url: refusing to send a token over plain http to git.acme.example; use https"},
 		{"a local path", config{}, "/srv/git/deploy.git", "",
-			"forge.url: is missing, but /srv/git/deploy.git is not on a forge; write the forge's address: https://git.example.com"},
+			"forge.url: is missing, and /srv/git/deploy.git does not name the forge's host; write the forge's address: https://git.example.com"},
 		{"a short path", config{}, "https://github.com/deploy", "", `forge.repository: "deploy" is not a repository's path; write owner/name`},
 		{"a long path", config{}, "https://github.com/a/b/c", "", `forge.repository: "a/b/c" is not a repository's path; write owner/name`},
 	} {

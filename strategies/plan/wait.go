@@ -72,7 +72,7 @@ func NextOf(expression, zone string, after time.Time) (time.Time, error) {
 	return moments.Next(after), nil
 }
 
-// DelayWait waits for a duration that no promotion ends early.
+// DelayWait waits for a duration. A promotion does not end this wait early.
 type DelayWait struct{ Duration time.Duration }
 
 func (w DelayWait) Traits() traits { return traits{Number: 3, duration: w.Duration, Pauses: true} }

@@ -234,7 +234,7 @@ func (r *ClusterReport) checkPromotions(tree rollout.Tree, known map[string]*rol
 		}
 		if p != nil && built != nil {
 			if why := strategies.NamesNoStep(built, p); why != "" {
-				r.Warnings = append(r.Warnings, file+": "+why+"; if that release is over, the file may stay")
+				r.Warnings = append(r.Warnings, file+": "+why+"; if that release is over, ignore this warning")
 			}
 		}
 	}

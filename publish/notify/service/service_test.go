@@ -37,7 +37,7 @@ func must(t testing.TB, err error) {
 	}
 }
 
-// send sends an event to a receiver at the test server with the URL server.
+// send sends an event to a receiver. The server parameter is the URL of the test server.
 func send(t *testing.T, server string, r rollout.Receiver, e rollout.Event) error {
 	t.Helper()
 	return service.Send(t.Context(), deps(server), r, messageFor(t, r, e))
