@@ -117,8 +117,8 @@ func TestContentThatCannotBeRead(t *testing.T) {
 	c.want("v2", "v2", "")
 }
 
-// TestHistoryThatCannotBeRead checks that prod reports why it cannot read the history. When the history is readable again, prod takes v2, which
-// staging has proven, although v3 is the head.
+// TestHistoryThatCannotBeRead checks that prod reports why it cannot read the history. When the history is readable again, prod takes v2,
+// which staging has proven, although v3 is the head.
 func TestHistoryThatCannotBeRead(t *testing.T) {
 	c := newClusters(t)
 	past := &pastOf{mirror: c.prod.git, then: func() error { return errors.New("a corrupt pack") }}

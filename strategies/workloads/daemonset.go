@@ -14,7 +14,7 @@ import (
 // pods within maxUnavailable. The promotion and rollbacks use the user's own rolling update.
 type daemonSet struct{ inTurn }
 
-// In each pass, Limits computes the number of new pods, because users add and remove nodes.
+// Limits computes the number of new pods. Each pass calls Limits, because users add and remove nodes.
 func (daemonSet) Limits(m Staged, want plan.Counts, _ View) (Limits, bool) {
 	k := min(want.Canary, m.N)
 	return Limits{Unavailable: k, Replicas: m.N}, k > 0

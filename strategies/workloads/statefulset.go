@@ -14,7 +14,7 @@ import (
 // The controller replaces one pod at a time, highest ordinal first, and waits until the new pod is available.
 type statefulSet struct{ inTurn }
 
-// In each pass, Limits computes the number of new pods, because an autoscaler may change replicas. With
+// Limits computes the number of new pods. Each pass calls Limits, because an autoscaler may change replicas. With
 // podManagementPolicy: Parallel, the controller does not wait for unready pods, so Limits replaces no ready stable pod
 // while a stable pod is unready.
 func (statefulSet) Limits(m Staged, want plan.Counts, v View) (Limits, bool) {
