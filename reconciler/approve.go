@@ -95,8 +95,8 @@ func (q *approvals) permitted(v *gitView, a *appView) (*appView, error) {
 	}
 	why, _ := project.Bars(said.who)
 	if said.who == "" {
-		why = fmt.Sprintf("project %s, rule %s: the author of this promotion is unknown, because the promotion file is older than the "+
-			"last thousand commits; promote again, or remove this file", project.Name, rollout.ByAuthor)
+		why = fmt.Sprintf("project %s, rule %s: the author of this promotion is unknown, because the promotion file "+
+			"is older than the last thousand commits; promote again, or remove this file", project.Name, rollout.ByAuthor)
 	}
 	if why != "" && said.no == nil {
 		barred, ignored := *a, *file
