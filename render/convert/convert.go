@@ -35,7 +35,7 @@ var (
 // ErrDecision is File's error for a Promotion or record. After any other error, users must edit the file.
 var ErrDecision = errors.New("records a decision; the next decision replaces the file")
 
-var errByHand = errors.New("has an apiVersion with an anchor, an alias or a line break, or in a text: change it by hand")
+var errByHand = errors.New("has an apiVersion with an anchor, alias or line break, or in a text: change it by hand")
 
 func template(indent string) *regexp.Regexp {
 	return regexp.MustCompile(`(?m)((?:^\x{FEFF}?(?:\{\{[^}\n]*\}\})*` + indent + `(?:- )?["']?apiVersion["']?:[^#\n]*?|` +
