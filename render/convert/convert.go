@@ -104,7 +104,7 @@ func (f *file) edited() []byte {
 	}
 	slices.Sort(f.at)
 	made, end := make([]byte, 0, len(f.text)), 0
-	for _, at := range f.at {
+	for _, at := range slices.Compact(f.at) { // an escaped version notes the next version
 		made, end = append(append(made, f.text[end:at]...), now...), at+len(old)
 	}
 	made = append(made, f.text[end:]...)
