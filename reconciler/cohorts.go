@@ -122,7 +122,7 @@ func (c *cohorts) refresh(v *gitView) (changed bool) {
 				return read < len(v.branch.Apps) || slices.ContainsFunc(c.view.gone, isUnread)
 			},
 			Render: r.packed,
-			Head:   func(app rollout.App) (head strategies.Head, ready bool) { return r.head(v, app) },
+			Head:   func(app rollout.App) (head strategies.Head, ready bool) { return r.packedHead(v, app) },
 		}
 	}
 	c.entries.Forget()

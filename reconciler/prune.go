@@ -113,7 +113,7 @@ func (k *applier) Wants(app string, ref rollout.Ref) (rollout.Object, error) {
 	if a == nil || a.removed != nil {
 		return nil, nil
 	}
-	head, ready := k.renders.head(v, a.App)
+	head, ready := k.renders.packedHead(v, a.App)
 	switch {
 	case !ready:
 		return nil, fmt.Errorf("commit %s is still being read", rollout.ShortID(v.main()))
@@ -123,8 +123,7 @@ func (k *applier) Wants(app string, ref rollout.Ref) (rollout.Object, error) {
 		}
 		return nil, nil
 	}
-	object, _ := rollout.Find(head.Render.Objects, func(o rollout.Object) bool { return o.Ref() == ref })
-	return object, nil
+	return head.Render.Object(ref), nil
 }
 
 // App returns an app with its newest permissions; an unknown app has none.
@@ -163,7 +162,7 @@ func (k *applier) isElsewhere(app string, ref rollout.Ref, v *gitView) (is bool,
 		if name == app || other.removed != nil {
 			continue
 		}
-		head, _ := k.renders.head(v, other.App)
+		head, _ := k.renders.packedHead(v, other.App)
 		wanted, err := k.Wants(name, ref)
 		switch {
 		case err != nil, wanted != nil && head.Render != nil:

@@ -69,13 +69,20 @@ const kept = 4
 // head returns an app's head. ready is false until the head is rendered: no app may advance or roll back on an older
 // head.
 func (c *renderCache) head(v *gitView, app rollout.App) (head strategies.Head, ready bool) {
+	head, ready = c.packedHead(v, app)
+	head.Render = head.Render.Unpacked()
+	return head, ready
+}
+
+// packedHead returns a head whose render lacks Objects.
+func (c *renderCache) packedHead(v *gitView, app rollout.App) (head strategies.Head, ready bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	tree := v.branch.Tree
 	app.Formerly = "" // the head has only the present name
 	h := c.heads[app.Name]
 	if h.isOf(tree, app, c.reader.Policy.Load()) {
-		return strategies.Head{Commit: h.head.Commit, Render: h.head.Render.Unpacked(), Err: h.head.Err}, true
+		return h.head, true
 	}
 	c.wantHead(tree, v.line, app).missed = true
 	return strategies.Head{Commit: tree.Commit()}, false

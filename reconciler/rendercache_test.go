@@ -240,6 +240,30 @@ func TestUnchangedObjectsKeepTheirOwners(t *testing.T) {
 	}
 }
 
+// TestSearchUnpacksNoOtherRender checks that a search for an object in other apps unpacks only renders with the object's name. Otherwise,
+// each pruned object costs a second at 10,000 apps.
+func TestSearchUnpacksNoOtherRender(t *testing.T) {
+	_, r := newShelf()
+	made, v := strategies.Head{Render: &rollout.Render{App: app("shop"), Digest: "d"}}, at("head")
+	for i := range 1000 {
+		made.Render.Objects = append(made.Render.Objects, object("v1", "ConfigMap", fmt.Sprint("c", i)))
+	}
+	made.Render.Pack()
+	lookAt(r, v.branch.Tree, nil, []rollout.App{app("shop")})
+	r.renders.headIs(job{what: what{app: app("shop"), commit: "head", head: true}}, made, nil)
+	v.apps = map[string]*appView{"shop": {App: app("shop")}}
+	r.in.seen.Store(v)
+	has := func(name string) bool {
+		is, _ := r.isElsewhere("web", object("v1", "ConfigMap", name).Ref(), v)
+		return is
+	}
+	compare.CheckNamed(t, "an object of shop", true, has("c7"))
+	compare.CheckNamed(t, "another object", false, has("c"))
+	if n := testing.AllocsPerRun(10, func() { has("c") }); n > 50 {
+		t.Errorf("%v allocations", n)
+	}
+}
+
 // TestARecordsCommitCopiesNoApps checks that a fetch with a new record and an unchanged head does not copy the list of apps.
 func TestARecordsCommitCopiesNoApps(t *testing.T) {
 	_, r := newShelf()

@@ -159,6 +159,16 @@ func (r *Render) Packed() *Render {
 	return r
 }
 
+// Object returns an object, or nil. It unpacks only a render that has the object's name.
+func (r *Render) Object(ref Ref) Object {
+	name, _ := json.Marshal(ref.Name)
+	if r.packed != "" && !strings.Contains(r.packed, string(name)) {
+		return nil
+	}
+	object, _ := Find(r.Unpacked().Objects, func(o Object) bool { return o.Ref() == ref })
+	return object
+}
+
 // Spec returns a staged workload's spec. A nil Render has none.
 func (r *Render) Spec(w Workload) (Spec, bool) {
 	return Find(cmp.Or(r, &Render{}).Specs, func(s Spec) bool { return s.Workload == w })

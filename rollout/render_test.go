@@ -19,6 +19,15 @@ func TestPackedRender(t *testing.T) {
 	whole := packed.Unpacked()
 	compare.CheckNamed(t, "objects", objects, whole.Objects)
 	compare.CheckNamed(t, "objects by reference", 2, len(packed.ByRef()))
+	odd := rollout.Object{"kind": "Role", "metadata": map[string]any{"name": "a&b"}}
+	named := &rollout.Render{Objects: []rollout.Object{odd}}
+	compare.CheckNamed(t, "object of a plain render", odd, named.Object(odd.Ref()))
+	named.Pack()
+	compare.CheckNamed(t, "object", odd, named.Object(odd.Ref()))
+	compare.CheckNamed(t, "object of an unpacked render", odd, named.Unpacked().Object(odd.Ref()))
+	for _, other := range []rollout.Ref{{Kind: "Role", Name: "b"}, {Kind: "Service", Name: "a&b"}} {
+		compare.CheckNamed(t, other.String(), rollout.Object(nil), named.Object(other))
+	}
 	changed, plain := *whole, &rollout.Render{Objects: objects}
 	changed.Commit.ID = "2"
 	for name, tc := range map[string]struct{ got, want *rollout.Render }{
