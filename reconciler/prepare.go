@@ -60,7 +60,7 @@ func (p preparer) prepare(v *gitView, a *appView, s rollout.State, now time.Time
 func (p preparer) head(v *gitView, a *appView) (head strategies.Head, conflict *rollout.InvalidError, ready bool) {
 	switch {
 	case a.head != nil:
-		return *a.head, nil, true
+		return strategies.Head{Commit: a.head.Commit, Render: a.head.Render.Unpacked(), Err: a.head.Err}, nil, true
 	case a.removed != nil:
 		return strategies.Head{Commit: a.removedBy, Err: a.removed}, nil, true
 	case a.unread:

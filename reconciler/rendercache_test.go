@@ -264,6 +264,26 @@ func TestSearchUnpacksNoOtherRender(t *testing.T) {
 	}
 }
 
+// packing makes renders with packed objects, as render.Renderer does.
+type packing struct{}
+
+func (packing) Render(_ rollout.Tree, app rollout.App, c rollout.Commit) (*rollout.Render, error) {
+	r := &rollout.Render{App: app, Commit: c, Objects: []rollout.Object{object("v1", "ConfigMap", "a")}}
+	r.Pack()
+	return r.Unpacked(), nil
+}
+
+// TestRecordedHeadsArePacked checks that the view after a refused head keeps no objects of recorded commits. A pass gets the objects.
+func TestRecordedHeadsArePacked(t *testing.T) {
+	r := New(Options{Repository: &shelf{here: map[string]bool{"": true}}, Renderer: packing{}, Log: slog.New(slog.DiscardHandler)})
+	v, a := at("head"), &appView{App: app("shop")}
+	v.refused = &rollout.Refusal{Blind: true}
+	r.in.judge(t.Context(), v, a, nil, nil, nil)
+	compare.CheckNamed(t, "kept objects", 0, len(a.head.Render.Objects))
+	head, _, _ := r.preparer.head(v, a)
+	compare.CheckNamed(t, "objects of a pass", 1, len(head.Render.Objects))
+}
+
 // TestARecordsCommitCopiesNoApps checks that a fetch with a new record and an unchanged head does not copy the list of apps.
 func TestARecordsCommitCopiesNoApps(t *testing.T) {
 	_, r := newShelf()

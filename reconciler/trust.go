@@ -97,7 +97,7 @@ func (l *poller) judge(
 			a.head, a.refused = &strategies.Head{Err: why}, why
 			return
 		}
-		a.head = &strategies.Head{Commit: at.Commit, Render: at}
+		a.head = &strategies.Head{Commit: at.Commit, Render: at.Packed()}
 	} else {
 		at, err = l.reader.RenderHead(v.branch.Tree, a.App)
 	}
