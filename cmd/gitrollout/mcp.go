@@ -83,7 +83,12 @@ plan needs a working copy as the current folder. With a policy, give the agent a
 
 const notMessage = `{"jsonrpc":"2.0","id":null,"error":{"code":-32700,"message":"not a JSON-RPC message"}}` + "\n"
 
-// messages answers lines that are no messages, because the SDK ends at such a line. It passes on batches unread.
+func isNoMessage(text json.RawMessage) bool {
+	_, err := jsonrpc.DecodeMessage(text)
+	return err != nil
+}
+
+// messages answers lines that are neither messages nor batches of messages, because the SDK ends at such a line.
 func messages(in io.Reader, out io.Writer) io.ReadCloser {
 	r, w := io.Pipe()
 	go func() {
@@ -91,11 +96,16 @@ func messages(in io.Reader, out io.Writer) io.ReadCloser {
 		lines.Buffer(nil, mcp.DefaultMaxLineLength)
 		for lines.Scan() {
 			line := bytes.TrimSpace(lines.Bytes())
-			_, err := jsonrpc.DecodeMessage(line)
-			if isBatch := bytes.HasPrefix(line, []byte("[")) && json.Valid(line); err == nil || isBatch {
-				_, _ = w.Write(append(line, '\n'))
-			} else if len(line) > 0 {
+			var all []json.RawMessage
+			if json.Unmarshal(line, &all) != nil {
+				all = []json.RawMessage{line}
+			}
+			switch {
+			case len(line) == 0:
+			case len(all) == 0 || slices.ContainsFunc(all, isNoMessage):
 				_, _ = io.WriteString(out, notMessage)
+			default:
+				_, _ = w.Write(append(line, '\n'))
 			}
 		}
 		_ = w.CloseWithError(lines.Err())

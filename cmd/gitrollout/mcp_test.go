@@ -448,6 +448,8 @@ func TestMCPSurvivesOtherLines(t *testing.T) {
 	for _, c := range [][2]string{
 		{"{\"jsonrpc\":", `"code":-32700`}, {"7", `"code":-32700`}, {"{}\n\r", `"code":-32700`}, {`{"jsonrpc":"2.0"} x`, `"code":-32700`},
 		{`{"jsonrpc":"2.0","id":1,"method":"ping"}` + "\r", `"id":1,"result":{}`}, {"[", `"code":-32700`},
+		{"[]", `"code":-32700`}, {"null", `"code":-32700`}, {`[{"jsonrpc":"2.0","id":3,"method":"ping"}, 1]`, `"code":-32700`},
+		{`[{"jsonrpc":"2.0","id":4,"method":"ping"}]`, `[{"jsonrpc":"2.0","id":4,"result":{}}]`},
 		{`{"jsonrpc":"2.0","id":2,"method":"ping"}`, `"id":2,"result":{}`},
 	} {
 		_, err := io.WriteString(typed, c[0]+"\n")
