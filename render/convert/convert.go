@@ -62,7 +62,8 @@ func converted(data []byte) ([]byte, error) {
 		var n yaml.Node
 		switch err := decoder.Decode(&n); {
 		case errors.Is(err, io.EOF):
-			return f.edited(), f.err
+			made := f.edited() // may set f.err
+			return made, f.err
 		case err != nil && bytes.Contains(data, []byte("{{")):
 			return inChart(data)
 		case err != nil && !bytes.Contains(data, []byte(rollout.AlphaVersion)):
