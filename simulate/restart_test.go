@@ -8,10 +8,10 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// checkRestart checks, after each change, that gitrollout evicts only pods that a requested restart must replace. If what is "", no event
+// checkRestart checks, after each change, that gitrollout evicts only pods that a requested restart must replace. If event is "", no event
 // is due, and no such pod may remain. If maxUnavailable is 0 or all pods, a restart may evict one serving pod at a time. The guard checks
 // other values.
-func (p *promises) checkRestart(what string) {
+func (p *promises) checkRestart(event string) {
 	if !p.u.chaos.restarts {
 		return
 	}
@@ -26,14 +26,14 @@ func (p *promises) checkRestart(what string) {
 					p.made[pod.Name] = p.u.kube.Now
 				}
 				isOld := restarts && p.made[pod.Name].Before(a.promotion.RestartAt)
-				switch isDeleted := what == "pod "+pod.Name+" evicted"; {
+				switch isDeleted := event == "pod "+pod.Name+" evicted"; {
 				case isDeleted && !isOld:
 					p.fail(lawRestart, "%s: pod %s was created at %s and deleted, without a restart", w, pod.Name, p.made[pod.Name])
 				case isDeleted && pod.Ready && g.Floor == 0 && d.Replicas-serving > 1+g.Excused:
 					p.fail(lawRestart, "%s: %d of %d pods serve after the deletion of %s", w, serving, d.Replicas, pod.Name)
 				case isDeleted && g.Floor == d.Replicas:
 					g.Excused = max(g.Excused, 1)
-				case what == "" && isOld && source != nil && s.Held == nil && serving == d.Replicas && !pod.Terminating:
+				case event == "" && isOld && source != nil && s.Held == nil && serving == d.Replicas && !pod.Terminating:
 					p.fail(lawRestart, "%s: pod %s was created at %s, and the restart did not replace it", w, pod.Name, p.made[pod.Name])
 				}
 			}
