@@ -64,7 +64,7 @@ func TestChangesInFlight(t *testing.T) {
 	w.push("no document", map[string]string{"kustomization.yaml": "resources: [shop.yaml, services.yaml]\n"})
 	held := w.await("held", func(s rollout.State) bool { return s.Held != nil })
 	compare.Check(t, rollout.HeldRolloutRemoved, held.Held.Reason)
-	compare.Contains(t, held.Held.Message, "restore it")
+	compare.Contains(t, held.Held.Message, "restore the document")
 	w.pods.stays(t, time.Second)
 	w.push("the document is back", next.files())
 	w.await("no longer held", func(s rollout.State) bool { return s.Held == nil })
