@@ -19,7 +19,7 @@ func begin(metrics ...analysis.Metric) analysis.Run {
 	return analysis.Start("web/step-1", "h1-x", metrics, noon)
 }
 
-// measured records one measurement of the metric m per minute from noon on. Each letter of the parameter took is one phase.
+// measured records measurements of the metric m, one per minute from noon on. Each letter of the last argument is one measurement's phase.
 func measured(r analysis.Run, m analysis.Metric, took string) analysis.Run {
 	for i, c := range took {
 		r = analysis.Record(r, m, analysis.Measurement{At: noon.Add(time.Duration(i) * time.Minute), Phase: phases[c], Value: "1"}, nil)

@@ -10,8 +10,8 @@ import (
 const defaultConfidence = 0.999
 
 // JudgeComparison compares [bad, all] requests of both versions in one period. The k-th measurement fails wrongly with
-// probability at most alpha/(k(k+1)); the sum over all k is alpha. k also counts measurements whose records a crash
-// lost. The Look is nil after an error. If onNoData is set, it is also nil without data.
+// probability at most alpha/(k(k+1)); the sum over all k is alpha. k also counts measurements that were lost in a
+// crash. The Look is nil after an error and, if onNoData is set, without data.
 func JudgeComparison(
 	m Metric, f Family, before Progress, began time.Time, canary, stable any, at time.Time,
 ) (got Measurement, _ *Look) {
@@ -90,7 +90,7 @@ func (s sample) String() string {
 	return fmt.Sprintf("%d of %d (%.3g%%)", s.bad, s.all, 100*float64(s.bad)/float64(s.all))
 }
 
-// sampleOf parses [bad, all]. Prometheus extrapolates counts to fractions, so sampleOf rounds bad down.
+// sampleOf parses [bad, all]. Prometheus extrapolates counts to fractions, so sampleOf rounds the bad requests down.
 func sampleOf(v any) (sample, error) {
 	pair, ok := v.([]any)
 	if isEmpty(v) || ok && len(pair) == 1 {
@@ -136,8 +136,8 @@ func worse(c, s sample, margin, alpha float64) float64 {
 	return math.Min(1, 2*binomialTail(c.bad, c.all, share))
 }
 
-// isNotWorse is a quick check: if true, worse would return at least alpha. The check replaces the upper bound of
-// stable's share by a lower value: a normal approximation or the measured share.
+// isNotWorse is a quick check: if it returns true, the function worse would return at least alpha. The check replaces
+// the upper bound of stable's share by a lower value: a normal approximation or the measured share.
 func isNotWorse(c, s sample, margin, alpha float64) bool {
 	share := float64(s.bad) / float64(s.all)
 	near := share + 0.9*math.Sqrt(-2*math.Log(alpha)*share*(1-share)/float64(s.all))

@@ -16,7 +16,6 @@ import (
 
 var noon = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 
-// cpuTime returns the CPU time that this process has used.
 func cpuTime() time.Duration {
 	var u syscall.Rusage
 	_ = syscall.Getrusage(syscall.RUSAGE_SELF, &u)
@@ -31,7 +30,7 @@ func Judged(m Metric, before Progress, began time.Time, canary, stable any, at t
 	return got
 }
 
-// TestWorse compares the results of worse with exact probabilities. The values without a margin come from R: fisher.test(...,
+// TestWorse compares the function worse with exact probabilities. The values without a margin come from R: fisher.test(...,
 // alternative="greater") and binom.test. The values with a margin are sums of binomial probabilities.
 func TestWorse(t *testing.T) {
 	for name, c := range map[string]struct {
@@ -223,8 +222,8 @@ func TestSamplesInWords(t *testing.T) {
 	}
 }
 
-// TestQuickCheck compares isNotWorse with worse for random counts. isNotWorse never passes a version that worse rejects, and passes most
-// other versions.
+// TestQuickCheck compares isNotWorse with worse for random counts. isNotWorse never passes a version that the function worse rejects, and
+// passes most other versions.
 func TestQuickCheck(t *testing.T) {
 	rng := rand.New(rand.NewPCG(8, 9))
 	passed, slow := 0, 0
@@ -325,8 +324,8 @@ func TestFewRequestsSayNothing(t *testing.T) {
 	}
 }
 
-// TestDetectionOfLatenciesAgreesWithSimulation judges histograms of 400 releases. In each release, the share Found of the new version's
-// requests is slower than stable's 99th percentile. About nine of ten releases are rejected, after about the time After.
+// TestDetectionOfLatenciesAgreesWithSimulation judges histograms of 400 releases. The new version's share of requests above stable's 99th
+// percentile is Detection.Found. About nine of ten releases are rejected, in a median time near Detection.After.
 func TestDetectionOfLatenciesAgreesWithSimulation(t *testing.T) {
 	for _, rate := range []float64{4, 20, 200} { // requests per second to the new version
 		m := ElapsedMetric(10*time.Second, 60)
@@ -480,7 +479,7 @@ func randomHistogram(rng *rand.Rand, bounds []float64) (h Histogram) {
 	return h
 }
 
-// FuzzHistogram checks that slower never counts more requests above a larger bound. slower accepts each bound of the histogram, and the
+// FuzzHistogram checks that Histogram.slower never counts more requests above a larger bound, and accepts each bound of the histogram. The
 // counts of two histograms add up.
 func FuzzHistogram(f *testing.F) {
 	for seed := range uint64(200) {
@@ -526,8 +525,8 @@ func FuzzHistogram(f *testing.F) {
 	})
 }
 
-// TestNarrowBuckets checks that interpolation in the widest allowed bucket has an error of at most 10 %. Here, p99 is 1.33 times p90. Up to
-// an error of 11 %, an equal version loses evidence for the smallest ratio in Ratios.
+// TestNarrowBuckets checks that interpolation in the widest allowed bucket has an error of at most 10 %. Here, p99 is 1.33 times p90. With
+// an error up to 11 %, an equal version still loses evidence for the smallest of Ratios.
 func TestNarrowBuckets(t *testing.T) {
 	const requests, power = 1e9, 8
 	share := func(bound float64) float64 { return math.Pow(bound, -power) }

@@ -40,7 +40,7 @@ func firstLine(err error) string {
 	return line
 }
 
-// Judge applies a metric's conditions. If samples is negative, the number of samples is unknown.
+// Judge applies a metric's conditions. A negative number of samples means that the number is unknown.
 func Judge(m Metric, before Progress, result any, samples int, at time.Time) Measurement {
 	got := Measurement{At: at.UTC(), Value: short(result)}
 	if m.StartWhen != "" && before.Count == 0 {

@@ -9,7 +9,7 @@ import (
 // Detection is the smallest difference between versions that a comparison detects. Shares are within 0..1.
 type Detection struct {
 	Found float64       // smallest share of bad requests at which at least 90 % of releases are rejected; 0: none
-	After time.Duration // median time until a release with Found is rejected
+	After time.Duration // median time until a release with the share Found is rejected
 	Blind float64       // largest share of bad requests at which fewer than 10 % of releases are rejected
 }
 
@@ -47,8 +47,8 @@ func DetectionOf(s Setting) (found Detection) {
 	return found
 }
 
-// coarse replaces several looks by one look with all their requests, so that simulations are fast. At most
-// detectionLooks looks have at least MinSamples requests. About as many earlier looks may have fewer requests.
+// coarse replaces several looks by one look with all their requests, so that simulations are fast. In a release, at
+// most detectionLooks looks have enough requests (MinSamples). At most about as many earlier looks have too few.
 func (s Setting) coarse() Setting {
 	m := s.Metrics[0]
 	requests := s.Rate * min(1, (1-s.Weight)/s.Weight) * m.Interval.Seconds()

@@ -10,8 +10,8 @@ import (
 	"gitrollout.dev/gitrollout/internal/compare"
 )
 
-// TestDetectionAgreesWithSimulation simulates 400 releases for each share Found, without the shortcuts of DetectionOf. About nine of ten
-// releases are rejected, after about the time After. With the share Blind, few releases are rejected.
+// TestDetectionAgreesWithSimulation simulates 400 releases per row, without the shortcuts of DetectionOf. With the share Detection.Found,
+// about nine of ten releases are rejected, in a median time near Detection.After. With Detection.Blind, few are.
 func TestDetectionAgreesWithSimulation(t *testing.T) {
 	rows := []struct {
 		interval     time.Duration
@@ -58,8 +58,8 @@ func TestDetectionAgreesWithSimulation(t *testing.T) {
 	}
 }
 
-// TestDetectionOfFewRequests checks that DetectionOf finds no share if there is less than one request. A metric in a family of eight finds
-// only a larger share.
+// TestDetectionOfFewRequests checks that DetectionOf finds no share if the new version gets less than one request. A metric in a family of
+// eight finds only a larger share than alone.
 func TestDetectionOfFewRequests(t *testing.T) {
 	s := analysis.Setting{Metrics: []analysis.Metric{analysis.ElapsedMetric(30*time.Second, 1)}, Stable: 0.01, Rate: 0.02, Weight: 0.2}
 	if got := analysis.DetectionOf(s); got.Found != 0 || got.After != 0 || got.Blind != 1 {

@@ -10,8 +10,8 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// TestHistogramRefused checks that histogram is refused for another provider than Prometheus, a range query, a query without {{elapsed}},
-// and equal queries for both versions.
+// TestHistogramRefused checks that the field histogram is refused for another provider than Prometheus, a range query, a query without
+// {{elapsed}}, and equal queries for both versions.
 func TestHistogramRefused(t *testing.T) {
 	const sum = `sum by (le) (increase(b{hash="{{args.hash}}"}[{{elapsed}}s]))`
 	for name, c := range map[string]struct{ provider, want string }{

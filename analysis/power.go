@@ -28,8 +28,8 @@ func Passing(m Metric) int {
 	return m.Count
 }
 
-// SettingOf returns a metric's setting without rates and shares. length, the release's duration (0: unknown), limits
-// the number of looks.
+// SettingOf returns a metric's setting without rates and shares. The release's length (0: unknown) limits the number of
+// looks.
 func SettingOf(m Metric, f Family, length time.Duration) Setting {
 	window := map[bool]string{true: "{{release.elapsed}}", false: "{{elapsed}}"}[WindowOf(m) == WindowRelease]
 	plain := Metric{Interval: m.Interval, InitialDelay: m.InitialDelay, Count: Passing(m), MinSamples: m.MinSamples,

@@ -68,8 +68,8 @@ func (f Family) exactAlpha(m Metric) float64 {
 // Limit returns the evidence at which a release fails.
 func Limit(m Metric) float64 { return 1 / (sequentialShare * alphaOf(m.Compare)) }
 
-// Look has both versions' counts of bad and all requests since the window's start, or the histograms of their
-// latencies.
+// Look has both versions' counts of bad and all requests since the window's start, or these requests' latency
+// histograms.
 type Look struct {
 	canary, stable sample
 	latency        *[2]Histogram // new version, stable
@@ -99,7 +99,7 @@ func (l *Look) testsOf(before *Sequential) (tests []rollout.Test, ok bool) {
 }
 
 // Weigh adds a look to a metric's evidence, and fails the measurement if the evidence reaches the release's limit.
-// Looks may be taken at any time. While the weight changes (since is zero), Weigh adds nothing.
+// Looks may be taken at any time. While the weight changes, the parameter since is zero, and Weigh adds nothing.
 func Weigh(m Metric, before *Sequential, look *Look, since time.Time, got Measurement, f Family) (
 	Measurement, *Sequential,
 ) {
@@ -169,8 +169,8 @@ func worstBound(m Metric, e *Sequential) string {
 }
 
 // add adds the evidence of the requests since the last look at the same weight. If requests to one version seem to be
-// missing (differs), it adds no evidence, and returns false unless waits and lasts are true. If waits is true, the next
-// look includes this look's requests.
+// missing (differs is true), add adds no evidence. In this case, add returns true only if waits and lasts are true. If
+// waits is true, this look's requests count with the next look.
 func add(next, last *Sequential, m Metric, f Family) bool {
 	// Prometheus extrapolates, so a count may decrease a little. No request may count twice.
 	next.Canary, next.Stable, next.Past = max(next.Canary, last.Canary), max(next.Stable, last.Stable), last.Past
@@ -208,8 +208,8 @@ func add(next, last *Sequential, m Metric, f Family) bool {
 	return !differs || waits && lasts
 }
 
-// differs reports whether c is far from its mean at the last look's proportion. lasts reports whether this look has
-// over four times the last look's requests.
+// differs reports whether c is far from its mean at the last look's proportion. The result lasts reports whether this
+// look has over four times the last look's requests.
 func differs(c, s int, last []int) (is, lasts bool) {
 	if len(last) != 2 {
 		return false, false
@@ -260,7 +260,7 @@ func ratioLog(badC, badS, c, s, ratio float64) float64 {
 	return badC*math.Log(ratio) + (badC+badS)*math.Log((c+s)/(ratio*c+s))
 }
 
-// marginLog is like ratioLog, but its null hypothesis is a bad share up to limit.
+// marginLog is like ratioLog, but its null hypothesis is a bad share up to the limit.
 func marginLog(bad, all int, limit, ratio float64) float64 {
 	if limit >= 1 {
 		return 0

@@ -122,8 +122,8 @@ func TestPublishedBayesFactors(t *testing.T) {
 	}
 }
 
-// TestRatiosAreFair computes the mean evidence of one look over all outcomes of a good version. The mean must not exceed 1. An outcome
-// draws the bad requests without replacement.
+// TestRatiosAreFair computes the mean evidence of one look over all outcomes of a good version. The mean must not exceed 1. Each outcome is
+// a draw of the bad requests without replacement.
 func TestRatiosAreFair(t *testing.T) {
 	for _, n := range [][3]int{{1, 1, 1}, {3, 12, 4}, {10, 40, 9}, {50, 50, 50}, {7, 3, 10}} {
 		c, s, bad := n[0], n[1], n[2]
@@ -181,8 +181,8 @@ func TestIncrements(t *testing.T) {
 }
 
 // TestMissingRequestsOfOneVersion checks looks in which the new version's share of the requests changes. Such a look waits: its requests
-// count with the next look that has the old share. A look with over four times the last counted look's requests sets a new usual share. If
-// such a look has no requests to the new version, the look is not Pending, so that the analysis ends.
+// count with the next look that has the old share. A look with over four times the requests of the last counted look sets a new usual
+// share. If the new version gets no request in such a look, the look is not Pending, so that the analysis ends.
 func TestMissingRequestsOfOneVersion(t *testing.T) {
 	m := ElapsedMetric(time.Minute, 100)
 	steady := [][4]int{{20, 1000, 80, 4000}, {40, 2000, 160, 8000}}
@@ -191,7 +191,7 @@ func TestMissingRequestsOfOneVersion(t *testing.T) {
 	for name, c := range map[string]struct {
 		looks [][4]int // after the steady looks
 		waits string   // w: the look waits
-		like  [][4]int // looks that lead to the same evidence
+		like  [][4]int // looks with the expected evidence
 	}{
 		"one answer":       {[][4]int{{48, 2400, 240, 12000}, {80, 4000, 320, 16000}}, "w-", [][4]int{{80, 4000, 320, 16000}}},
 		"of stable":        {[][4]int{{60, 3000, 180, 9000}, {80, 4000, 320, 16000}}, "w-", [][4]int{{80, 4000, 320, 16000}}},
@@ -335,7 +335,7 @@ func TestMissingRequests(t *testing.T) {
 		query    string
 		before   bool
 		part     float64 // share of the requests that the server still has
-		looks    int     // number of successive looks that lack requests; 0: all later looks
+		looks    int     // of each 20 looks, the number that lack requests; 0: all after the fourth look
 		increase float64
 		stable   bool // stable's requests are missing, not the new version's
 	}{
@@ -378,8 +378,8 @@ func (s *sample) keep(part float64) {
 }
 
 // rejectedAt simulates a release with 1,000 requests at each look. The new version's failure rate is `worse` times stable's rate. Without a
-// margin, stable's failure rate changes at each tenth look. change removes requests from a look. rejectedAt returns the number of the look
-// that rejects the release, or 0.
+// margin, stable's failure rate changes at each tenth look. The function change removes requests from a look. rejectedAt returns the number
+// of the look that rejects the release, or 0.
 func rejectedAt(m Metric, seed uint64, worse float64, change func(int, *rand.Rand, *Look)) (int, *Sequential) {
 	rng := rand.New(rand.NewPCG(seed, 3))
 	all := []Look{{}} // at each look, the requests since the release began

@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// TestTailsOfAnyCounts checks samples of up to 1e15 requests. With and without a margin, worse returns a probability between 0 and 1. More
-// bad requests of the new version never raise the probability. Without the limit mostSamples, the test would not end.
+// TestTailsOfAnyCounts checks samples of up to 1e15 requests. With and without a margin, the function worse returns a probability between 0
+// and 1. More bad requests of the new version never raise the probability. Without the limit mostSamples, the test would not end.
 func TestTailsOfAnyCounts(t *testing.T) {
 	rng := rand.New(rand.NewPCG(5, 12))
 	table := func() sample {

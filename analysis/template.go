@@ -35,7 +35,7 @@ type Rules struct {
 	MeasurementRetention []Retention `json:"measurementRetention"`
 }
 
-// Arg is an argument: a value, or a reference to a Secret or Rollout field.
+// Arg is an argument: a value, or a reference to a Secret's key or a Rollout's field.
 type Arg struct {
 	Name      string  `json:"name" needs:"name the argument"`
 	Value     *string `json:"value"`
@@ -194,7 +194,7 @@ func collect(find func(TemplateRef) *Template, refs []TemplateRef, path []*Templ
 			return below(wrong("", "", "names itself: %s", names(to)), t.Ref, "spec.templates")
 		}
 		if slices.Contains(*all, t) {
-			continue // all already has t and its references; without this check, 2^40 paths could lead to t
+			continue // t was collected before; without this check, 2^40 paths could lead to t
 		}
 		*all = append(*all, t)
 		if err := collect(find, t.Spec.Templates, to, all); err != nil {

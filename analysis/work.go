@@ -10,8 +10,8 @@ import (
 	"github.com/expr-lang/expr/vm"
 )
 
-// These limits bound a condition's cost. An iteration costs turn plus the metric result's size. maxWork allows 300 ×
-// 300 iterations of nested loops, or one loop over 9,000 values.
+// These limits bound a condition's cost. An iteration costs the constant turn plus the metric result's size. maxWork
+// allows 300 × 300 iterations of nested loops, or one loop over 9,000 values.
 const (
 	maxCondition = 4000        // bytes
 	maxList      = 20_000      // members of all lists that a condition creates

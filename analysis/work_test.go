@@ -12,7 +12,6 @@ import (
 	"gitrollout.dev/gitrollout/analysis"
 )
 
-// cpuTime returns the CPU time that this process has used.
 func cpuTime() time.Duration {
 	var u syscall.Rusage
 	_ = syscall.Getrusage(syscall.RUSAGE_SELF, &u)

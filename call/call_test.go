@@ -91,8 +91,8 @@ func TestWhatIsTriedAgain(t *testing.T) {
 	}
 }
 
-// TestNobodyListens checks that the error of a refused connection is transient. The server has processed nothing, so Do may retry even
-// requests with Once.
+// TestNobodyListens checks that the error of a refused connection is transient. The server has processed nothing, so even a request with
+// Once can be retried.
 func TestNobodyListens(t *testing.T) {
 	var failed *call.Error
 	_, err := newCaller().Do(t.Context(), call.Request{Method: http.MethodPost, Base: "http://127.0.0.1:1", Once: true})
@@ -324,7 +324,7 @@ func TestDecode(t *testing.T) {
 }
 
 // TestPausesGrow checks that the pause before a retry begins at Backoff, by default 0.25 s, and doubles each time. If the server requests a
-// longer pause, this pause is used.
+// longer pause, Do waits longer.
 func TestPausesGrow(t *testing.T) {
 	for name, c := range map[string]struct {
 		backoff     time.Duration

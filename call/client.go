@@ -9,12 +9,12 @@ import (
 	"time"
 )
 
-// Clients returns a function for Caller.Client. Its clients use proxies from the environment.
+// Clients returns a function for Caller.Client. The clients use proxies from the environment.
 func Clients() func(insecure bool) *http.Client {
 	return clientsOf(&net.Dialer{})
 }
 
-// ClientsWithin is like Clients, but its clients connect only to addresses that r allows. Use ClientsWithin for URLs
+// ClientsWithin is like Clients, but the clients connect only to addresses that r allows. Use ClientsWithin for URLs
 // from users.
 func ClientsWithin(r Reach) func(insecure bool) *http.Client {
 	return clientsOf(&net.Dialer{Control: r.control})
@@ -32,7 +32,7 @@ func clientsOf(dialer *net.Dialer) func(insecure bool) *http.Client {
 			MaxIdleConnsPerHost:    4,
 			ForceAttemptHTTP2:      true,
 			MaxResponseHeaderBytes: 64 << 10,
-			// A server's settings may disable verification.
+			// Request.Insecure disables verification.
 			TLSClientConfig: &tls.Config{MinVersion: tls.VersionTLS12, InsecureSkipVerify: insecure},
 		}}
 	}
@@ -41,8 +41,8 @@ func clientsOf(dialer *net.Dialer) func(insecure bool) *http.Client {
 
 var errRedirect = errors.New("it redirects")
 
-// redirects follows a redirect only to the same host with the same method, so that no other host gets credentials. Only
-// a GET without headers, signature and userinfo may go to another host.
+// redirects returns a function that refuses redirects to another host or with another method, so that no other host
+// gets credentials. Only a GET without headers, signature and userinfo may go to another host.
 func redirects(r Request, first *http.Request) func(next *http.Request, via []*http.Request) error {
 	bare := r.Method == http.MethodGet && r.Sign == nil && len(r.Header) == 0 && first.URL.User == nil
 	return func(next *http.Request, via []*http.Request) error {

@@ -11,10 +11,10 @@ import (
 
 // Reach restricts the IP addresses of connections, including connections to proxies. DNS resolution precedes the check.
 type Reach struct {
-	Own []netip.Prefix // always allowed, even if the variable own has them
+	Own []netip.Prefix // always allowed, even if refused by default
 }
 
-// own has the addresses refused by default: this machine, link-local, multicast, and clouds' metadata services.
+// own lists addresses that are refused by default: this machine, link-local, multicast, and clouds' metadata services.
 var own = rollout.Mapped([]string{
 	"0.0.0.0/8", "127.0.0.0/8", "169.254.0.0/16", "224.0.0.0/4", "255.255.255.255/32",
 	"::/128", "::1/128", "fe80::/10", "ff00::/8",

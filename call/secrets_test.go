@@ -18,7 +18,7 @@ import (
 	"gitrollout.dev/gitrollout/internal/compare"
 )
 
-// secret contains characters that the encodings change; see written.
+// secret contains characters that URL, JSON and HTML encoding change.
 const secret = `s3cr3t/with+odd="chars"&<more>`
 
 // written returns a text in the encodings in which servers may repeat it. The keys name the encodings.
@@ -242,8 +242,7 @@ func TestUntrusted(t *testing.T) {
 	}
 }
 
-// TestClients checks that the function from Clients returns two different clients, with and without verification of certificates. Each call
-// returns the same client again.
+// TestClients checks that the function from Clients always returns the same two clients: one verifies certificates, and one does not.
 func TestClients(t *testing.T) {
 	clients := call.Clients()
 	if again := clients(true); again != clients(true) || again == clients(false) {

@@ -46,7 +46,7 @@ func (c *Client) SameTemplate(ctx context.Context, object rollout.Object) (bool,
 	if err != nil {
 		return false, explain(utilerrors.FilterOut(err, apierrors.IsNotFound), ref, "get")
 	}
-	// The dry run sends only the spec, because invalid metadata in Git must not fail it.
+	// The dry run sends only the spec, so that invalid metadata in Git causes no error.
 	only := d.only(rollout.Object(d.object).Map("spec"))
 	after, err := c.server.patch(ctx, patch{kind: k, ref: ref, body: only, force: true, dryRun: true})
 	if err != nil {

@@ -22,7 +22,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// withReplicas is the app's manifest with spec.replicas, as it is before an autoscaler sets this field.
+// withReplicas is the app's manifest before spec.replicas leaves Git for an autoscaler.
 var withReplicas = strings.Replace(withoutReplicas, "spec:\n", "spec:\n  replicas: 4\n", 1)
 
 func TestReplicasAreHandedOver(t *testing.T) {
@@ -245,8 +245,8 @@ func TestAdoptionRemovesWhatKubectlAppliedAndGitDoesNotHave(t *testing.T) {
 	}
 }
 
-// TestAdoptionOutlastsABurstOfWrites adopts a Deployment while its status changes all the time, as it does while pods start. Each status
-// write outdates the resource version in the adoption's patch.
+// TestAdoptionOutlastsABurstOfWrites adopts a Deployment while other clients write it all the time, as controllers do while pods start.
+// Each write outdates the resource version in the adoption's patch.
 func TestAdoptionOutlastsABurstOfWrites(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

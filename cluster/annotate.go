@@ -19,7 +19,7 @@ import (
 // Annotator writes annotations of workloads, and metadata of pods.
 type Annotator struct{ *Client }
 
-// Annotate sets an annotation. by is the field manager.
+// Annotate sets an annotation with the given field manager.
 func (a Annotator) Annotate(ctx context.Context, ref rollout.Ref, key, value, by string) error {
 	body, _ := json.Marshal(map[string]any{"metadata": map[string]any{"annotations": map[string]string{key: value}}})
 	return a.send(ctx, patch{ref: ref, form: types.MergePatchType, body: body, manager: by})
@@ -64,7 +64,7 @@ func (a Annotator) SetRole(ctx context.Context, namespace string, pod rollout.Po
 	return err
 }
 
-// User returns the API server's user name for the credentials.
+// User returns the user name that the API server assigns to the client.
 func (a Annotator) User(ctx context.Context) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()

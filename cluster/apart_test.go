@@ -107,8 +107,8 @@ func deaf(t *testing.T) string {
 	return l.Addr().String()
 }
 
-// slowWebhook installs a webhook that delays each write of an app's objects by 30 s, the maximum timeout. It returns
-// after the first delayed write.
+// slowWebhook installs a webhook that delays each write of an app's objects by 30 s, the maximum timeout. slowWebhook returns after the
+// first delayed write.
 func (w *world) slowWebhook(app string) {
 	w.t.Helper()
 	w.kubectl(strings.NewReplacer("DEAF", deaf(w.t), "APP", app).Replace(`

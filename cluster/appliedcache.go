@@ -13,9 +13,9 @@ type known struct {
 	digest string
 	print  string // fingerprint of gitrollout's fields after the apply
 
-	repairs  int // number of repairs of the same digest; see peaceful
+	repairs  int // number of consecutive repairs of the same digest
 	repaired time.Time
-	since    time.Time // first repair of a series; a series below 5 repairs ends after 30 s (recent) without a repair
+	since    time.Time // first repair of a series; 30 s without a repair end a series of fewer than 5 repairs
 	by       string    // writer whose change the last repair undid
 }
 
@@ -24,7 +24,7 @@ type known struct {
 const (
 	promptRepairs = 5
 	longestRepair = time.Minute
-	peaceful      = 5 * time.Minute  // after this time without a repair, repairs returns to 0
+	peaceful      = 5 * time.Minute  // after this time without a repair, the count of repairs restarts
 	recent        = 30 * time.Second // longer than an HPA's period of 15 s
 	lasting       = 10 * time.Second // minimum length of a series for ErrOverwritten
 )

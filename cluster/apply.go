@@ -97,8 +97,8 @@ func (c *Client) toApply(
 	return todo, nil
 }
 
-// contested returns an error if the object is also in another app's newest commit. A Namespace, volume or CRD may be in
-// both apps (shared) if its content is equal.
+// contested returns an error if another app's newest commit has the object, or is unknown. Two apps may share a
+// Namespace, volume or CRD with equal content.
 func (c *Client) contested(app string, d *desired) (shared bool, err error) {
 	l, exists := d.kind.get(d.ref)
 	if !exists || l.app == "" || l.app == app || c.opts.Wants == nil {
@@ -178,7 +178,7 @@ func (c *Client) applyOne(ctx context.Context, d *desired) (err error) {
 	return nil
 }
 
-// inFields returns the fields of d that writer owns, such as " in spec.replicas", or "".
+// inFields returns a text about the fields of d that another manager owns, such as " in spec.replicas", or "".
 func (s *server) inFields(ctx context.Context, d *desired, writer string) string {
 	u, err := s.get(ctx, d.kind, d.ref)
 	if err != nil {

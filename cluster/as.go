@@ -10,8 +10,8 @@ import (
 
 type accountKey struct{}
 
-// As returns a context with the rights of a service account (NAMESPACE/NAME). "" means the client's own rights, which
-// watches, Evict, OtherOwners and Serves always use.
+// As returns a context with the rights of a service account (NAMESPACE/NAME), or with the client's own rights ("").
+// Watches, Evict, OtherOwners and Serves always use the client's own rights.
 func As(ctx context.Context, account string) context.Context {
 	return context.WithValue(ctx, accountKey{}, account)
 }

@@ -12,9 +12,9 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// Check asks the API server by dry runs whether it would accept an Apply. objects may contain several versions of one
-// object. The only real write is takeOver's change of managed fields. Check skips objects whose CRD or Namespace is
-// new, and returns the first refusal.
+// Check asks the API server by dry runs whether it would accept the objects. An object may occur in several versions.
+// The only real write is takeOver's change of managed fields. Check skips objects whose CRD or Namespace is new, and
+// returns the first refusal.
 func (c *Client) Check(ctx context.Context, app string, objects []rollout.Object) error {
 	todo, err := c.toApply(ctx, app, objects, &Result{})
 	if err != nil {
@@ -32,8 +32,8 @@ func (c *Client) Check(ctx context.Context, app string, objects []rollout.Object
 	return c.rehearse(ctx, todo)
 }
 
-// tries is the backoff of dry runs. If 1 % of requests fail, 300 dry runs without retries all succeed only in 5 % of
-// cases.
+// tries is the backoff of dry runs. If 1 % of requests fail, the chance that 300 dry runs all succeed without retries
+// is only 5 %.
 var tries = wait.Backoff{Steps: 3, Duration: 100 * time.Millisecond, Factor: 3, Jitter: 0.1}
 
 func (c *Client) rehearse(ctx context.Context, todo []*desired) error {

@@ -48,8 +48,8 @@ type Options struct {
 	UID string
 	// MayHave returns an error if an app may not have a cluster-scoped kind. If MayHave is nil, all kinds are allowed.
 	MayHave func(app, kind string) *rollout.InvalidError
-	// Taken, if set, is called when gitrollout takes fields from other managers to remove them. fields also names the
-	// managers.
+	// Taken, if set, is called when gitrollout takes over other managers' fields in order to remove the fields. The
+	// text also names the managers.
 	Taken func(ref rollout.Ref, fields string)
 }
 
@@ -209,7 +209,7 @@ type Stats struct {
 	DryRuns    int // the same verbs with dryRun
 	Reads      int // GET: objects, lists, watches and discovery
 	LostEvents int // events that were not written
-	Known      int // objects that this process applied, or found applied
+	Known      int // objects that this process applied, or found already applied
 }
 
 // Stats returns the current counts.

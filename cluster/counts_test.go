@@ -129,7 +129,7 @@ func TestUnorderedPods(t *testing.T) {
 }
 
 // TestPodsAreCounted checks the desired and the ready pods of each revision. Missing pods first fill the base revision up to the partition,
-// and then the current revision. The ready pods of the new revision are at most the number in the status. The partition counts from the
+// and then the current revision. The ready pods of the new revision are at most the number in the status. The partition is relative to the
 // first ordinal, 5.
 func TestPodsAreCounted(t *testing.T) {
 	since := func(n int) (all []time.Time) {

@@ -45,8 +45,8 @@ func equalRevision(w *workload, synced bool, revisions []*revision) *revision {
 }
 
 // byNodes sets each revision's desired pods. A node without a pod counts for the current revision. The current revision
-// gets the DaemonSet's hash. Strays are old pods on nodes that should have no pod. Base marks old revisions from before
-// the adoption.
+// gets the DaemonSet's hash. Strays are old pods on nodes that should have no pod. Base is true for an old revision
+// from before the adoption.
 func byNodes(w *workload, out *rollout.ObservedWorkload) {
 	left, strays := w.replicas, w.strays
 	out.Floor, out.Strays = w.partition, w.strays

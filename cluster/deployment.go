@@ -86,7 +86,7 @@ func currentOf(w *workload, synced bool, sets []*revision) *revision {
 	case equal != nil:
 		return equal
 	case synced:
-		// The template of numbered probably differs only in API defaults.
+		// This ReplicaSet's template probably differs only in API defaults.
 		return numbered
 	}
 	return nil

@@ -30,8 +30,8 @@ func NewDryRunner(config *rest.Config) (*DryRunner, error) {
 	return &DryRunner{c.kinds.anyKind}, nil
 }
 
-// Compare returns the live object (or nil) and its state after an apply. A CreateOnly Secret stays unchanged. If the
-// user may not apply, Compare merges o into the live object instead.
+// Compare returns the live object (or nil) and its state after an apply. A CreateOnly Secret stays unchanged. If RBAC
+// forbids the dry run, Compare merges o into the live object, and also returns the error.
 func (d *DryRunner) Compare(ctx context.Context, o rollout.Object) (live, after rollout.Object, err error) {
 	objects, found, err := d.get(ctx, o.Ref(), kindOfObject(o).Version)
 	if err != nil {

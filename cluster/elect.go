@@ -27,8 +27,8 @@ type Election struct {
 	Waiting         func(leader string) // another process holds the Lease
 }
 
-// Lead waits for the Lease, calls work, and then releases the Lease. If the Lease is lost, Lead ends work's context and
-// returns an error. The process should then restart.
+// Lead waits for the Lease, calls the function work, and then releases the Lease. If the Lease is lost, Lead ends the
+// function's context and returns an error. The process should then restart.
 func (e Election) Lead(ctx context.Context, config *rest.Config, work func(context.Context) error) error {
 	client, err := coordination.NewForConfig(config)
 	if err != nil {
@@ -66,7 +66,7 @@ func (e Election) Lead(ctx context.Context, config *rest.Config, work func(conte
 	}
 	waiting := context.AfterFunc(ctx, func() {
 		select {
-		case <-turn.begun: // until work returns, it needs the Lease
+		case <-turn.begun: // the running function needs the Lease
 		default:
 			stop()
 		}

@@ -90,7 +90,7 @@ func explain(err error, ref rollout.Ref, verb string) error {
 	return e
 }
 
-// bracketed matches the key in data[password]. plainField matches a path without a key.
+// bracketed matches a key such as [password]. plainField matches a path that shows no key.
 var (
 	bracketed  = regexp.MustCompile(`\[.*\]`)
 	plainField = regexp.MustCompile(`^(data|stringData|type|immutable|metadata\.[a-zA-Z]+)(\[…\])?$`)

@@ -18,8 +18,8 @@ type feed[R row] struct {
 	namespace string // "" for all, or for a cluster-scoped kind
 
 	seen   string        // newest resource version from lists and watches
-	newest string        // newest resource version of seen and gitrollout's writes
-	asked  string        // value of newest when the last list was requested
+	newest string        // newest resource version, including gitrollout's writes
+	asked  string        // newest resource version when the last list was requested
 	synced chan struct{} // closed after the first list
 	err    error
 	begun  time.Time // time of an unanswered request, or zero
@@ -180,7 +180,7 @@ func (f *feed[R]) inSync() bool {
 	}
 }
 
-// await waits for the first list. It returns a permanent error at once, and any other error when end fires.
+// await waits for the first list. It returns a permanent error at once, and any other error after the timeout.
 func (f *feed[R]) await(ctx context.Context, end <-chan time.Time) error {
 	for !f.inSync() {
 		f.mu.RLock()

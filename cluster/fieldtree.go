@@ -113,8 +113,8 @@ func areApart(element string, a, b map[string]any) bool {
 	return strings.HasPrefix(element, "f:") && (len(a) == 0) != (len(b) == 0)
 }
 
-// difference returns the fields of a that are not in b. If only "." is left, it returns nil. A list element that is a
-// leaf in either tree counts as equal.
+// difference returns the fields of a that are not in b. If only "." is left, it returns nil. It omits a common list
+// element that is a leaf in either tree.
 func difference(a, b map[string]any) map[string]any {
 	out := map[string]any{}
 	for element := range a {

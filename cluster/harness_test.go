@@ -34,7 +34,7 @@ type world struct {
 	ns         string
 	changes    *changes
 	wanted     map[string][]rollout.Object // the objects in Git's newest commit, by app
-	unknown    error                       // the error of Wants for an object that wanted lacks; nil if Git has no such object
+	unknown    error                       // the error of Wants while the newest commit is unknown; otherwise nil
 	namespaces []string                    // cluster.Options.Namespaces
 	taken      []string                    // the fields passed to cluster.Options.Taken
 	kinds      string                      // the only cluster-scoped kind that apps may have; "" for any
@@ -58,7 +58,6 @@ func (c *changes) of(app string) int {
 	return c.seen[app]
 }
 
-// must ends the test if err is not nil.
 func must(t testing.TB, err error) {
 	t.Helper()
 	if err != nil {
@@ -165,7 +164,7 @@ func wantRefusal(t testing.TB, what string, err error, reason cluster.Reason, sa
 	return refusal
 }
 
-// until calls look until look returns true. After the timeout, it fails the test with the last text from look.
+// until repeats a check until it succeeds. After the timeout, it fails the test with the check's last text.
 func (w *world) until(what string, look func() (bool, string)) {
 	w.t.Helper()
 	deadline := time.Now().Add(timeout)
@@ -192,7 +191,7 @@ func (w *world) healed(app, manifests string) cluster.Result {
 	return result
 }
 
-// await calls look until the returned workload satisfies the condition.
+// await repeats an observation until the workload satisfies the condition.
 func (w *world) await(what string, look func() rollout.ObservedWorkload, is func(rollout.ObservedWorkload) bool) rollout.ObservedWorkload {
 	w.t.Helper()
 	var seen rollout.ObservedWorkload
@@ -248,17 +247,15 @@ func (w *world) ref(group, kind, name string) rollout.Ref {
 	return rollout.Ref{Group: group, Kind: kind, Namespace: w.ns, Name: name}
 }
 
-// coreManifest returns the manifest of an object in the core group. more is YAML that follows the metadata.
+// coreManifest returns the manifest of an object in the core group. The additional YAML follows the metadata.
 func coreManifest(kind, name, more string) string {
 	return fmt.Sprintf("apiVersion: v1\nkind: %s\nmetadata: {name: %s, namespace: NS}\n%s\n", kind, name, more)
 }
 
-// serviceManifest returns the manifest of a Service.
 func serviceManifest(name string) string {
 	return coreManifest("Service", name, "spec: {ports: [{port: 80}]}")
 }
 
-// documents joins manifests.
 func documents(manifests ...string) string { return strings.Join(manifests, "\n---\n") }
 
 // definition returns the CRD of a namespaced kind with one version.

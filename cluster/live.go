@@ -13,8 +13,8 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// LabelApplied has the digest of the applied object. If the digest is equal and gitrollout owns the fields (holds), no
-// write is needed. This is a label, because the Deployment controller copies annotations to ReplicaSets.
+// LabelApplied has the digest of the applied object. If the digest is equal and gitrollout owns the fields, no write is
+// needed. This is a label, because the Deployment controller copies annotations to ReplicaSets.
 const LabelApplied = "gitrollout.dev/applied"
 
 type live struct {
@@ -138,7 +138,7 @@ func deleting(finalizers string) string {
 
 type troubles map[string]map[rollout.Ref]rollout.Trouble
 
-// note ignores objects of other clusters, because their apps may have equal names.
+// note ignores objects of other clusters, because another cluster's app may have the same name.
 func (t troubles) note(was, is *live, cluster string) {
 	if was != nil && was.health != "" {
 		if delete(t[was.app], was.ref); len(t[was.app]) == 0 {

@@ -161,7 +161,8 @@ func (t typed) jobState(ctx context.Context, job *batchv1.Job) (state rollout.Jo
 	return state, nil
 }
 
-// jobLog returns the last lines of a Job's newest pod. If there is no log, it returns the reason.
+// jobLog returns the last log lines of a Job's newest pod, or the reason why they are missing. Without the log
+// annotation, it returns "".
 func (t typed) jobLog(ctx context.Context, job *batchv1.Job) string {
 	if job.Annotations[rollout.AnnotationHookLog] != "record" {
 		return ""

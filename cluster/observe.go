@@ -40,7 +40,7 @@ func (c *Client) Observe(app string, workloads []rollout.Workload, routes []roll
 		}
 		live := c.workloads.observe(k, l)
 		if l.app != app {
-			live.Serial, live.BreakGlass = 0, "" // these values are of another app
+			live.Serial, live.BreakGlass = 0, "" // these values belong to another app
 		}
 		observed.Workloads[w] = live
 	}
@@ -126,8 +126,8 @@ func (c *Client) isRoute(ref rollout.Ref) bool {
 	return c.routes[ref] != ""
 }
 
-// statusOf returns the status as JSON. For kinds that no router writes, or if the JSON exceeds 64 KiB, it returns "".
-// The status of an HTTPRoute with 32 parents has about 30 kB.
+// statusOf returns the status as JSON. If no router writes objects of this kind, or the JSON exceeds 64 KiB, it returns
+// "". The status of an HTTPRoute with 32 parents has about 30 kB.
 func statusOf(ref rollout.Ref, o rollout.Object) string {
 	own := strings.HasSuffix(ref.Group, ".k8s.io") && ref.Group != "gateway.networking.k8s.io"
 	if own || !strings.Contains(ref.Group, ".") || o["status"] == nil {
@@ -140,8 +140,8 @@ func statusOf(ref rollout.Ref, o rollout.Object) string {
 	return string(raw)
 }
 
-// Serves reports whether a Service has a ready endpoint whose pod has the pod-template-hash. Like proxies, it reads
-// EndpointSlices.
+// Serves reports whether a Service has a ready endpoint whose pod has the given pod-template-hash. Like proxies, it
+// reads EndpointSlices.
 func (c *Client) Serves(ctx context.Context, service rollout.Ref, podHash string) (bool, error) {
 	ctx, cancel := context.WithTimeout(As(ctx, ""), requestTimeout)
 	defer cancel()

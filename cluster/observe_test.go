@@ -114,7 +114,7 @@ func TestObserveUnderTheHold(t *testing.T) {
 	}
 }
 
-// problem waits until a revision's problem contains all given parts, and its first pod's status contains the text status.
+// problem waits until a revision's problem contains all given parts, and its first pod's status contains the given status.
 func (w *world) problem(hash rollout.Hash, status string, parts ...string) (r rollout.Revision) {
 	w.t.Helper()
 	w.until("the problem", func() (bool, string) {

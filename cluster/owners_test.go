@@ -19,7 +19,7 @@ import (
 
 const anyContent = "{type: object, x-kubernetes-preserve-unknown-fields: true}"
 
-// mine is the manifests of the app in Git.
+// mine contains the app's manifests in Git.
 var mine = documents(coreManifest("Service", "shop", "spec: {selector: {app: shop}, ports: [{port: 80}]}"),
 	coreManifest("ConfigMap", "shop", ""), withoutReplicas)
 

@@ -106,7 +106,7 @@ func (l PodLogs) Read(ctx context.Context, s LogSource, r LogRange, line func(te
 	return eachLine(body, r.After, line)
 }
 
-// eachLine calls line for each log line without a time or newer than `after`.
+// eachLine calls the function line for each log line that has no time or is newer than `after`.
 func eachLine(log io.Reader, after time.Time, line func(text string) error) (last time.Time, err error) {
 	last = after
 	in := bufio.NewReaderSize(log, 64<<10+len(time.RFC3339Nano)+1) // the kubelet splits lines at 16 KiB

@@ -99,7 +99,6 @@ func TestReadLog(t *testing.T) {
 	}
 }
 
-// sorted sorts the query parameters of a URL.
 func sorted(url string) string {
 	path, query, _ := strings.Cut(url, "?")
 	r, err := http.NewRequest(http.MethodGet, path+"?"+query, nil)

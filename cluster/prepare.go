@@ -44,7 +44,7 @@ func (c *Client) prepare(app string, o rollout.Object) (*desired, error) {
 	return d, nil
 }
 
-// body encodes late, because most objects need no apply. Renders have no numbers that JSON cannot encode.
+// body encodes late, because most objects need no apply. JSON can encode all values of a render.
 func (d *desired) body() []byte {
 	raw, _ := json.Marshal(d.object)
 	return raw

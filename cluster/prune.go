@@ -12,9 +12,9 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// Prune deletes objects that an app no longer has, in pruneRank's order. gone lists the candidates that are deleted,
-// missing or in another app. kept says why others stay. Prune continues after a refused deletion or an unreadable kind,
-// but not after other errors.
+// Prune deletes objects that an app no longer has, in pruneRank's order. It returns the candidates that are deleted,
+// missing or in another app, and the reasons why the other candidates stay. Prune continues after a refused deletion or
+// an unreadable kind, but not after other errors.
 func (c *Client) Prune(
 	ctx context.Context, app string, candidates []rollout.Ref,
 ) (gone []rollout.Ref, kept []string, err error) {
@@ -46,7 +46,7 @@ func (c *Client) Prune(
 			}
 			c.applied.forget(ref)
 		}
-		if l.terminating || l.finalizers != "" { // a later call adds it to gone
+		if l.terminating || l.finalizers != "" { // a later call reports the deletion
 			kept = append(kept, ref.Title()+" "+deleting(l.finalizers))
 		} else {
 			gone = append(gone, ref)
@@ -55,7 +55,7 @@ func (c *Client) Prune(
 	return gone, kept, err
 }
 
-// Removable returns the objects that Prune may delete, and the reasons why others stay.
+// Removable returns the objects that Prune can delete, and the reasons why Prune never deletes other objects.
 func (c *Client) Removable(
 	ctx context.Context, app string, candidates []rollout.Ref,
 ) (there []rollout.Ref, kept []string, err error) {

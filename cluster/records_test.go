@@ -30,7 +30,6 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// must ends the test if err is not nil.
 func must(t testing.TB, err error) {
 	t.Helper()
 	if err != nil {

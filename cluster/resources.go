@@ -95,7 +95,7 @@ func (r *resources) find(ctx context.Context, gvk schema.GroupVersionKind) (*met
 	}
 }
 
-// look waits for a discovery. joined reports whether another call began it.
+// look waits for a discovery. joined is true if another call began the discovery.
 func (r *resources) look(ctx context.Context) (l *look, joined bool, err error) {
 	l, joined = r.begin()
 	select {

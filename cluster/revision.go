@@ -39,8 +39,8 @@ func newRevision(kind string, m *metav1.ObjectMeta, template *corev1.PodTemplate
 	}, err
 }
 
-// failureOf returns the text for a condition ReplicaFailure. A Deployment and its ReplicaSet may get this condition at
-// different times.
+// failureOf returns the text for a condition ReplicaFailure. The text is equal for a Deployment and its ReplicaSet,
+// which may get this condition at different times.
 func failureOf(message string) string { return "pods cannot be created: " + rollout.OneLine(message) }
 
 func (r *revision) observe(pods []*pod) rollout.Revision {

@@ -12,7 +12,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// ordinals returns a StatefulSet's manifest. more is YAML for further fields of the spec, such as the update strategy.
+// ordinals returns a StatefulSet's manifest. The additional YAML has further fields of the spec, such as the update strategy.
 func ordinals(image string, replicas int, hash rollout.Hash, more string) string {
 	return fmt.Sprintf(`
 apiVersion: apps/v1

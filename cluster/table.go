@@ -35,7 +35,7 @@ func stampOf(m *metav1.ObjectMeta) stamp {
 	return stamp{key: key{m.Namespace, m.Name}, uid: m.UID, version: m.ResourceVersion, owner: owner}
 }
 
-// row is an immutable record of a few hundred bytes. The object has 5 to 20 kB.
+// row is an immutable record of a few hundred bytes. The recorded object has 5 to 20 kB.
 type row interface {
 	comparable
 	at() *stamp
@@ -52,7 +52,7 @@ func sameRow[T any, R record[T]](a, b R) bool {
 	return reflect.DeepEqual(x, y)
 }
 
-// table has, after a write by gitrollout, the written state or a newer state.
+// table contains the state that gitrollout last wrote, or a newer state.
 type table[R row] struct {
 	read    func(obj any) (R, error)
 	changed func(was, is R) // "was" is zero for a new row, "is" for a deleted one
@@ -105,7 +105,7 @@ func (t *table[R]) ownedBy(uid types.UID) []R {
 	return slices.Collect(maps.Values(t.owned[uid]))
 }
 
-// each holds the table's lock.
+// each calls the given function while it holds the table's lock.
 func (t *table[R]) each(yield func(R) bool) {
 	t.mu.RLock()
 	defer t.mu.RUnlock()
@@ -147,7 +147,7 @@ func (t *table[R]) drop(k key, asOf string) {
 	t.changed(was, none)
 }
 
-// swap replaces a row of the same version, and does not call changed.
+// swap replaces a row of the same version without a notification.
 func (t *table[R]) swap(was, is R) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -14,7 +14,7 @@ import (
 )
 
 // TestObjectsOfAnotherClusterAreLeftAlone runs two clients with different cluster names on one API server. Prune must not delete the other
-// cluster's objects, even if both apps have one name.
+// cluster's objects, even if the two apps have the same name.
 func TestObjectsOfAnotherClusterAreLeftAlone(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -43,7 +43,7 @@ func TestSerialOfAnotherApp(t *testing.T) {
 	}
 }
 
-// TestEndpointsThatAreNotReady checks that Serves ignores endpoints that are not ready, to which proxies send no requests.
+// TestEndpointsThatAreNotReady checks that Serves ignores endpoints that are not ready. Proxies send no requests to such endpoints.
 func TestEndpointsThatAreNotReady(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

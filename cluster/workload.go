@@ -21,9 +21,10 @@ type workloadKind struct {
 	described    rollout.Partitioned                     // description of a kind that is not built in
 	read         func(rollout.Object) (*workload, error) // does not read gitrollout's annotations and labels
 	readRevision func(obj any) (*revision, error)
-	// watchRevisions starts the watch of revisions. It is nil if the previous kind in workloadKinds watches them.
+	// watchRevisions starts the watch of revisions. It is nil for a kind that shares the revisions of the previous kind
+	// in workloadKinds.
 	watchRevisions func(*background, typed, *table[*revision])
-	// current returns the current template's revision, or nil. synced means that the controller has seen the spec.
+	// current returns the current template's revision, or nil. synced means that the controller has seen the spec. The
 	// revisions are sorted, newest first.
 	current func(w *workload, synced bool, revisions []*revision) *revision
 	// pods returns a revision's unsorted pods.
@@ -32,7 +33,7 @@ type workloadKind struct {
 	finish func(w *workload, out *rollout.ObservedWorkload)
 	// inUse reports whether a revision has pods or may get some.
 	inUse func(objects *kind, r *revision) bool
-	// onNodes means one pod per node. readPod compares only the kind's name, so pods of Kruise's DaemonSets also match.
+	// onNodes means one pod per node. readPod ignores the API group, so pods of Kruise's DaemonSets also get a node.
 	onNodes bool
 }
 
@@ -65,7 +66,7 @@ type workload struct {
 
 	// A Deployment has none of these fields.
 	base, update     string // status.currentRevision and .updateRevision
-	partition, first int    // number of pods that keep base, and spec.ordinals.start
+	partition, first int    // number of pods that keep the base revision, and spec.ordinals.start
 	unordered        bool   // see rollout.ObservedWorkload
 	strays           int    // see rollout.ObservedWorkload
 	room             bool   // maxUnavailable is set; without the feature gate, the API server drops the field
@@ -93,7 +94,7 @@ type workloads struct {
 	tell  func(app string)
 
 	mu     sync.Mutex
-	owners map[rollout.Workload]string // apps of workloads in Git whose live objects may lack an app label
+	owners map[rollout.Workload]string // app of each workload in Git, for live objects without an app label
 	more   []*workloadTable
 }
 
@@ -149,8 +150,8 @@ func (w *workloads) start(ctx context.Context, all *kinds, kube typed) error {
 	return nil
 }
 
-// unseen returns why the state of these workloads may be outdated, or "". The reason is the first failed watch of a
-// built-in kind or of a workload's kind.
+// unseen returns why the state of these workloads may be outdated, or "". It checks the watches of pods, of built-in
+// kinds and of the workloads' kinds, and returns the earliest failure.
 func (w *workloads) unseen(of []rollout.Workload) string {
 	var first time.Time
 	text := ""

@@ -88,8 +88,8 @@ func (r *Repo) ensureAll(ctx context.Context, ids []plumbing.Hash, what string) 
 	return lost, err
 }
 
-// bringByID fetches all commits that the server has. If one is missing, git refuses the request and names only that
-// commit.
+// bringByID fetches all commits that the server has. If the server lacks commits, it refuses the request and names only
+// the first.
 func (r *Repo) bringByID(ctx context.Context, ids []plumbing.Hash) error {
 	v2, err := r.bringAll(ctx, ids)
 	if !isMissing(err) {
@@ -110,8 +110,8 @@ func (r *Repo) bringByID(ctx context.Context, ids []plumbing.Hash) error {
 			return err
 		}
 	}
-	// A server may refuse commits that are on no branch. The error does not name the commits, so each half is fetched
-	// separately.
+	// A server may refuse commits that are on no branch. The error names at most one commit, so each half of the
+	// commits is fetched separately.
 	for half := range slices.Chunk(there, (len(there)+1)/2) {
 		if err := r.bringByID(ctx, half); err != nil {
 			return err

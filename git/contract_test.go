@@ -69,7 +69,7 @@ func must(t testing.TB, err error) {
 	}
 }
 
-// wantError checks with errors.Is that err is the error kind (nil: success), and that its text contains parts.
+// wantError checks with errors.Is that err is `kind` (nil: success), and that the text of err contains all parts.
 func wantError(t testing.TB, what string, err, kind error, parts ...string) {
 	t.Helper()
 	if !errors.Is(err, kind) {
@@ -92,7 +92,7 @@ func fetch(t testing.TB, r *git.Repo) rollout.Heads {
 	return heads
 }
 
-// wantState fetches, and checks that the state branch has the head want.
+// wantState fetches, and checks the head of the state branch.
 func wantState(t testing.TB, what string, r *git.Repo, want string) {
 	t.Helper()
 	if heads := fetch(t, r); heads.State != want {
@@ -155,7 +155,7 @@ func stateUpdate(base, path, content string) rollout.Update {
 	return update(stateBranch, base, "prod: "+path, map[string][]byte{path: []byte(content)})
 }
 
-// update returns an update that adds a commit to a branch whose head is base.
+// update returns an update that adds a commit to a branch with the head `base`.
 func update(branch, base, message string, edits map[string][]byte) rollout.Update {
 	return rollout.Update{Branch: branch, Old: base, Parent: base, Edits: edits, Message: message, When: when}
 }

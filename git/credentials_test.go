@@ -43,7 +43,7 @@ type gitHub struct {
 	mu     sync.Mutex
 	now    time.Time
 	asked  int
-	status int // the status of all responses; 0 for normal responses
+	status int // if not 0, the status of all responses
 	tokens map[string]time.Time
 }
 
@@ -148,7 +148,6 @@ func rsaKey(t *testing.T, file string) *rsa.PublicKey {
 	return &key.PublicKey
 }
 
-// encoded returns content as a PEM block.
 func encoded(kind string, content []byte) string {
 	return string(pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: content}))
 }
@@ -291,7 +290,6 @@ func TestGitHubAppRefused(t *testing.T) {
 	}
 }
 
-// authority is a certificate authority for tests.
 type authority struct {
 	cert *x509.Certificate
 	key  *ecdsa.PrivateKey
@@ -471,7 +469,7 @@ func TestRotation(t *testing.T) {
 	fetch("is empty")
 }
 
-// TestProxyOfEnvironment starts child processes to check the environment variables for proxies, because a process reads them only once.
+// TestProxyOfEnvironment checks HTTPS_PROXY and NO_PROXY in child processes, because a process reads these variables only once.
 func TestProxyOfEnvironment(t *testing.T) {
 	if url := os.Getenv("GIT_TEST_URL"); url != "" {
 		must(t, fetchFrom(t, url, wire.Auth{TLS: wire.TLS{CAFile: os.Getenv("GIT_TEST_CA")}}))

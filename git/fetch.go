@@ -38,8 +38,8 @@ func (r *Repo) onNetwork(ctx context.Context, on lane, what string, do func(cont
 }
 
 // Fetch looks up all branches with one request. A second request downloads new heads, but no proposals. If the newest
-// commit has no accepted signature, Main is an older accepted commit. If the configuration in Git renames the state
-// branch, Fetch looks up again. Errors: ErrNotFound (repository or users' branch), ErrAuth, ErrUnreachable.
+// commit has no accepted signature, Main is an older accepted commit. If the configuration in Git renames or moves the
+// state branch, Fetch repeats the lookup. Errors: ErrNotFound (repository or users' branch), ErrAuth, ErrUnreachable.
 func (r *Repo) Fetch(ctx context.Context) (heads rollout.Heads, err error) {
 	err = r.onNetwork(ctx, r.looking, "fetch", func(ctx context.Context) (err error) {
 		if heads, err = r.fetch(ctx); err != nil {
@@ -118,8 +118,8 @@ func (m *mirror) lookUpHeads(ctx context.Context, s *wire.Session) (rollout.Head
 	return heads, nil
 }
 
-// update downloads and stores the heads of a lookup. A head that was pushed after the lookup began (number > before)
-// stays.
+// update downloads and stores the heads of a lookup. If this process pushed a branch after the lookup began, the pushed
+// head stays.
 func (r *Repo) update(ctx context.Context, s *wire.Session, found rollout.Heads, before int) (rollout.Heads, error) {
 	r.mu.Lock()
 	found = r.overtaken(found, before)
@@ -147,9 +147,9 @@ func (r *Repo) update(ctx context.Context, s *wire.Session, found rollout.Heads,
 	return found, nil
 }
 
-// bring downloads commits in up to three attempts. The first requests all commits since the known heads, if each branch
-// has a known head (ahead). After a revert, this pack may lack files. The second requests only the new heads (80 ms of
-// the server's CPU at 5,000 folders). The third requests them without naming known heads.
+// bring downloads commits in up to three attempts. If each branch has a known head (`ahead`), the first requests all
+// commits since these heads. After a revert, this pack may lack files. The second requests only the new heads (80 ms of
+// the server's CPU at 5,000 folders). The third names no known heads, so the server sends all files.
 func (r *Repo) bring(
 	ctx context.Context, s *wire.Session, wants []plumbing.Hash, ahead bool, also ...string,
 ) error {

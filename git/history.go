@@ -15,7 +15,8 @@ import (
 // ErrUnapproved means that a signature is missing or refused.
 var ErrUnapproved = errors.New("not signed by an allowed signer")
 
-// depths are the numbers of commits that Introducer and Merge fetch in turn. 50 nearly always suffice.
+// depths are the numbers of commits that Introducer and Merge try, one after the other. 50 commits nearly always
+// suffice.
 var depths = []wire.Depth{wire.Shallow, 50, maxDepth}
 
 const maxDepth = 1000

@@ -32,7 +32,7 @@ func newPromoted(t *testing.T) *promoted {
 	return p
 }
 
-// signs makes the next commits signed with a key, or unsigned if key is "".
+// signs sets the key that signs the next commits. If key is "", they are unsigned.
 func (p *promoted) signs(key string) *promoted {
 	p.Git("config", "commit.gpgsign", fmt.Sprint(key != ""))
 	p.Git("config", "user.signingkey", key)
@@ -59,7 +59,7 @@ func (p *promoted) other(n int) {
 
 func (p *promoted) branch(name string, do func()) { onBranch(p.Repo, name, "main", do) }
 
-// onBranch makes a new branch at a commit, runs do on the branch, and then checks out main.
+// onBranch makes a new branch at a commit, calls `do` there, and then checks out main.
 func onBranch(r *gittest.Repo, name, at string, do func()) {
 	r.Git("checkout", "-q", "-b", name, at)
 	do()
@@ -153,7 +153,7 @@ func TestLastSigned(t *testing.T) {
 	wantError(t, "nothing is signed with a valid key", err, git.ErrUnapproved)
 }
 
-// TestAuthorOfAPromotion checks whose commit or merge introduced a promotion file. Only the author counts, no committer or co-author.
+// TestAuthorOfAPromotion checks the author of the commit or merge that introduced a promotion file. Committers and co-authors are ignored.
 func TestAuthorOfAPromotion(t *testing.T) {
 	const bot, dev = "renovate[bot] <r@example.com>", "Dev <dev@example.com>"
 	byBot := func(r *gittest.Repo, message string) {
@@ -164,7 +164,7 @@ func TestAuthorOfAPromotion(t *testing.T) {
 		onBranch(r, "b", "main", func() { byBot(r, "promote"); r.Push() })
 		r.CommitFiles("other", map[string]string{"g": "1"})
 	}
-	// updated promotes on main, and merges main into an older branch. A person then merges the branch into main.
+	// After a promotion on main, updated merges main into an older branch. A person then merges this branch into main.
 	updated := func(r *gittest.Repo, by string, promote func()) {
 		onBranch(r, "b", "main", func() { r.CommitFiles("other", map[string]string{"g": "1"}) })
 		promote()

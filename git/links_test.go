@@ -15,7 +15,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// knownAt returns a known_hosts file that lists the server's key for another address.
+// knownAt returns a known_hosts file that lists the server's key for the given address.
 func knownAt(t *testing.T, addr string, s *gittest.Server) (file string) {
 	t.Helper()
 	host, port, err := net.SplitHostPort(addr)

@@ -11,8 +11,8 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// Merge returns the changes of a commit with one parent, and whether these changes apply to `onto` without a conflict.
-// Without exactly one parent, it returns the zero value. Errors: ErrNotFound, ErrAuth, ErrUnreachable.
+// Merge returns the changes of a commit with one parent, and whether these changes apply cleanly to `onto` (see
+// rollout.Merge). Without exactly one parent, it returns the zero value. Errors: ErrNotFound, ErrAuth, ErrUnreachable.
 func (r *Repo) Merge(ctx context.Context, commit, onto string) (rollout.Merge, error) {
 	s, err := r.Snapshot(ctx, commit)
 	if err != nil {

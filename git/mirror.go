@@ -29,15 +29,15 @@ type mirror struct {
 	downloads int
 	heads     rollout.Heads     // latest known; Main is "" before the first Fetch
 	arrived   int               // successful pushes
-	pushed    map[string]pushed // by branch; the last lookup may not show these pushes
+	pushed    map[string]pushed // by branch; pushes that the last lookup possibly missed
 	uses      int
-	recent    map[plumbing.Hash]int             // by commit: the value of uses at the last read
+	recent    map[plumbing.Hash]int             // by commit: the counter `uses` at the last read
 	gone      map[plumbing.Hash]string          // by missing commit: heads.Main at the time of the request
 	parents   map[plumbing.Hash][]plumbing.Hash // by commit; see noteParents
 }
 
-// recentBytes limits the size of the recently read commits that renew keeps. 64 MiB suffice for 1,000 commits with 40
-// KB of trees each.
+// recentBytes limits the size of the recently read commits that a renewal keeps. 64 MiB suffice for 1,000 commits with
+// 40 KB of trees each.
 const recentBytes = 64 << 20
 
 func (m *mirror) follow(cluster, branch, state, policy string) error {
@@ -85,7 +85,7 @@ func (m *mirror) held(id plumbing.Hash) (*store, bool) {
 	return m.store, true
 }
 
-// use requires that the caller holds mu.
+// use marks a commit as recently read. The caller holds mu.
 func (m *mirror) use(id plumbing.Hash) {
 	if name := id.String(); name != m.heads.Main && name != m.heads.State && name != m.heads.Policy {
 		m.uses++
@@ -158,7 +158,7 @@ type pushed struct {
 	id     string
 }
 
-// overtaken updates `found` with the pushes whose numbers exceed `before`. The caller holds mu.
+// overtaken writes the heads of pushes with a number above `before` to `found`. The caller holds mu.
 func (m *mirror) overtaken(found rollout.Heads, before int) rollout.Heads {
 	for name, p := range m.pushed {
 		if p.number > before {
@@ -212,7 +212,7 @@ func (m *mirror) land(commands []wire.Command, made *store) {
 	m.renew()
 }
 
-// filling returns the store for a download. renew replaces the store only after done is called.
+// filling returns the store for a download. Until the caller calls `done`, no renewal replaces the store.
 func (m *mirror) filling() (st *store, done func()) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -28,7 +28,7 @@ func parseID(id string) (plumbing.Hash, error) {
 	return plumbing.NewHash(id), nil
 }
 
-// checkEditPath refuses .gitmodules, and paths that a checkout would refuse or misinterpret (git fsck --strict).
+// checkEditPath refuses .gitmodules, and paths that a checkout would refuse or misinterpret (see git fsck --strict).
 func checkEditPath(name string) error {
 	if name == "." || !fs.ValidPath(name) || strings.ContainsRune(name, 0) {
 		return fmt.Errorf("%q is not a path inside the repository", name)

@@ -62,7 +62,7 @@ func (g *gate) hold(before, after func(*http.Request)) {
 // fetches reports whether a request is a lookup or a fetch. All other requests are pushes.
 func fetches(req *http.Request) bool { return strings.HasSuffix(req.URL.Path, "/git-upload-pack") }
 
-// waiting returns `hold`, a hook for requests. If `which` accepts a request, the hook sends to `entered` and waits for leave.
+// waiting returns a hook for requests. If `which` accepts a request, the hook sends to `entered`, and waits until `leave` is called.
 func waiting(which func(*http.Request) bool) (hold func(*http.Request), entered chan struct{}, leave func()) {
 	entered, left := make(chan struct{}, 100), make(chan struct{})
 	return func(req *http.Request) {

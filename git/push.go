@@ -190,7 +190,7 @@ func (r *Repo) send(ctx context.Context, commands []wire.Command, made *store) e
 
 // resolve returns why a push failed, or nil if all refs are at New. It looks up the refs, because git's "failed to
 // update ref" can mean another push, a lock or a full disk. If two pushes in a row find a ref locked but still at Old,
-// the error is ErrRejected. The cause is a stale lock, or a branch name that blocks the ref (a blocks a/b).
+// the error is ErrRejected. The cause is a stale lock, or a branch name that blocks the ref ("a" blocks "a/b").
 func (r *Repo) resolve(ctx context.Context, commands []wire.Command, made *store, cause error) error {
 	err := wire.Classify(cause)
 	if errors.Is(err, ErrAuth) || ctx.Err() != nil {
@@ -235,7 +235,7 @@ func lookUpRefs(ctx context.Context, at *wire.Server, commands []wire.Command) (
 const CommitAttempts = 5
 
 // CommitToBranch commits to a shared branch, and tries again after ErrConflict. build gets the branch's Snapshot, which
-// is empty for a new branch. build sets only Edits, Message and When. If nothing changes, the returned id is "".
+// is empty for a new branch. CommitToBranch sets Branch, Old and Parent. If nothing changes, the returned id is "".
 func (r *Repo) CommitToBranch(
 	ctx context.Context, branch string, build func(*Snapshot) (rollout.Update, error),
 ) (string, error) {

@@ -87,7 +87,7 @@ func Open(ctx context.Context, opts Options) (*Repo, error) {
 	return r, err
 }
 
-// Beside returns a Repo with the same mirror. Its pushes, and its downloads of older commits, do not wait for r's.
+// Beside returns a Repo with the same mirror. Pushes, and downloads of older commits, do not wait for the other Repo.
 func (r *Repo) Beside() *Repo {
 	beside := *r
 	beside.bringing, beside.pushing, beside.raced = newLane(), newLane(), new(atomic.Bool)

@@ -59,7 +59,7 @@ func (w *largeWorld) maintain() { w.repo.InBare("repack", "-d", "-q") }
 // minRounds is the minimum number of rounds of a task. A fast task runs more rounds, until a second has passed.
 const minRounds = 12
 
-// rounds calls round until b.Loop ends, and at least minRounds times.
+// rounds repeats a round until b.Loop ends, and at least minRounds times.
 func rounds(b *testing.B, round func(i int)) {
 	n := 0
 	for ; b.Loop(); n++ {

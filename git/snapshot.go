@@ -146,7 +146,7 @@ func (s *Snapshot) ReadDir(path string) ([]rollout.Entry, error) {
 	return rollout.Mapped(names, entryOf), err
 }
 
-// ReadBlob returns a copy of a file's content or a link's target by ID.
+// ReadBlob returns a copy of a blob: a file's content or a link's target.
 func (s *Snapshot) ReadBlob(id string) ([]byte, error) {
 	hash, err := parseID(id)
 	if err != nil {

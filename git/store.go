@@ -53,8 +53,8 @@ func (s *store) Omit(id plumbing.Hash) {
 	}
 }
 
-// forgive sets or clears lost. While lost is set, each missing file counts as too large. After a request with haves,
-// lost must be cleared, because the server also omits files that the client has.
+// forgive clears the flag `lost`, except with the argument true. While the flag is set, each missing file counts as too
+// large. After a request with haves, the flag must be cleared, because the server also omits files that the client has.
 func (s *store) forgive(is bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

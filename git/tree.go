@@ -17,8 +17,8 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// builder adds a commit's changed blobs and trees to made. It also adds objects that the mirror has, because the server
-// may have dropped its copies.
+// builder adds a commit's changed blobs and trees to the store `made`. It also adds objects that the mirror has,
+// because the server may have dropped its copies.
 type builder struct {
 	from *store
 	made *store

@@ -39,7 +39,7 @@ func At(r *Repo, url string) (*Repo, error) {
 	return twin, nil
 }
 
-// keepStateAt makes r look for the state branch in another repository, or in r's own if url is "".
+// keepStateAt makes r look for the state branch in another repository, or in r's repository if url is "".
 func keepStateAt(r *Repo, url, branch string) (moved bool, err error) {
 	var at *Repo
 	if url != "" && r.refs == headsPrefix { // in a clone, the user has fetched the state branch into refs/remotes

@@ -13,7 +13,7 @@ import (
 
 const configPath = ".gitrollout/prod/config.yaml"
 
-// configAt returns a configuration whose state branch is in the repository url. If url is "", the state branch is in the users' repository.
+// configAt returns a configuration with the given stateRepo. If url is "", the state branch is in the users' repository.
 func configAt(url string) map[string]string {
 	text := "apiVersion: gitrollout.dev/v1alpha1\nkind: Config\napps:\n- path: apps/*\n"
 	if url != "" {

@@ -331,8 +331,8 @@ func routed(t *testing.T) map[string]string {
 	return files
 }
 
-// routedAtStep returns a test environment in which a release of v2 is at a step. The app has the files of routed. The
-// function also returns the files of v1, and a function that returns the files of any version.
+// routedAtStep returns a test environment in which a release of v2 is at a step. It also returns v1's files, and a function that returns
+// any version's files.
 func routedAtStep(t *testing.T) (w *world, files map[string]string, of func(version string) map[string]string) {
 	t.Helper()
 	files = routed(t)
@@ -518,7 +518,7 @@ func TestReplicasWaitForTheirAutoscaler(t *testing.T) {
 	}
 }
 
-// scaler returns the YAML document of an autoscaler. kind is the autoscaler's kind.
+// scaler returns the YAML document of an autoscaler.
 func scaler(api, kind, target string) string {
 	most := map[string]string{"HorizontalPodAutoscaler": "maxReplicas", "ScaledObject": "maxReplicaCount"}[kind]
 	return "---\napiVersion: " + api + "\nkind: " + kind + "\nmetadata: {name: shop}\n" +
@@ -640,8 +640,8 @@ func TestRestartAfterAnAppHasLeft(t *testing.T) {
 	compare.CheckNamed(t, "pods of v1", 4, w.pods("v1"))
 }
 
-// TestRenamedWhileEmpty renames an app to a folder without objects. The message in State.Held of the old app names the new app, so that
-// users do not remove the old app's record. When the folder gets objects, the new app takes over this record.
+// TestRenamedWhileEmpty renames an app to a folder without objects. The old app's Held message names the new app, so that users do not
+// remove the old app's record. When the folder gets objects, the new app takes over this record.
 func TestRenamedWhileEmpty(t *testing.T) {
 	w := newWorld(t, nil)
 	edits, back := w.filesOfAStore()

@@ -18,8 +18,9 @@ type applier struct {
 	current func() *gitView
 }
 
-// apply applies a state that names a commit. It applies a removed app only during or right after a rollback, and
-// without other apps' objects. If the apply of a rollback fails, applyEach applies rollbackObjects one by one.
+// apply applies the objects of a state, if the state names a commit. For a removed app, it acts only during or right
+// after a rollback, and omits other apps' objects. If the apply of a rollback fails, applyEach applies rollbackObjects
+// one by one.
 func (k *applier) apply(
 	ctx context.Context, t transition, m *appCache, state rollout.State, now time.Time,
 ) (err error) {
@@ -32,7 +33,7 @@ func (k *applier) apply(
 	defer func() { end(err) }()
 	objects, rendered, err := k.desired(ctx, &t, m, state, now)
 	if err != nil || state.Phase != rollout.Aborting && strategies.RequestedAbort(t.input) != "" {
-		return err // after an abort request, only the next rollback is applied
+		return err // an abort is requested, so only a rollback may be applied
 	}
 	if t.app.removed != nil {
 		isTaken := func(o rollout.Object) bool { is, _ := k.isElsewhere(app, o.Ref(), t.view); return is }
@@ -70,7 +71,7 @@ func rollbackObjects(objects, routes []rollout.Object) []rollout.Object {
 }
 
 // applyEach applies objects in their order, because traffic must move before pods change. It continues after a refused
-// object.
+// object, but not after another error.
 func applyEach(ctx context.Context, by Applier, app string, objects []rollout.Object, failed error) error {
 	for _, o := range objects {
 		err := by.Apply(ctx, app, []rollout.Object{o})

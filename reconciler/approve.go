@@ -12,8 +12,8 @@ import (
 
 // Approver returns the promoter who approved a promotion file in a commit. "promoters" is the path of the policy's file
 // of promoters, or "". With source.AnyAuthor, the promoter is the author who introduced the file. Without an error, ""
-// means that every user may approve. An InvalidError means that no promoter approved, and any other error means that
-// the answer is unknown.
+// means that every user may approve, or that the author is unknown. An InvalidError means that no promoter approved,
+// and any other error means that the answer is unknown.
 type Approver func(ctx context.Context, commit, path, promoters string) (who string, err error)
 
 // approvals caches an Approver's results. Passes never call the Approver, because a call may fetch history.
@@ -27,7 +27,7 @@ type approvals struct {
 	open  map[string]question // by app
 }
 
-// question names a promotion file by its path and blob id; main is the commit id of the users' branch.
+// question names a promotion file by its path and blob id; "main" is the commit id of the users' branch.
 type question struct{ path, file, main, promoters string }
 
 type approval struct {
@@ -47,7 +47,7 @@ func (q *approvals) of(v *gitView, a *appView, head *rollout.Render, s rollout.S
 	p *rollout.Promotion, refused *rollout.InvalidError, err error,
 ) {
 	// A promotion counts only if it is approved. It must also name the release at the head or in flight, or restart the
-	// stable version. refused says why the promotion of the release at the head does not count.
+	// stable version. "refused" says why the promotion of the release at the head does not count.
 	p = a.promotion.File
 	if p == nil || q.ask == nil {
 		return p, nil, nil
@@ -77,14 +77,14 @@ func (v *gitView) approvalOf(a *appView) question {
 	return question{path: a.promotion.Path, file: a.promotion.ID, main: v.main(), promoters: v.branch.Promoters(a.Name)}
 }
 
-// permitted bars an app's promotion file if the policy ignores the file's author, or the author is unknown. The author
-// is the signer, or else the author of the commit or merge that introduced the file.
+// permitted marks an app's promotion file as barred if the policy ignores the file's author, or if the author is
+// unknown. The author is the signer, or else the author of the commit or merge that introduced the file.
 func (q *approvals) permitted(v *gitView, a *appView) (*appView, error) {
 	project, _ := v.branch.Policy.ProjectOf(a.Name)
 	_, some := project.Bars("")
 	file := a.promotion.File
 	if file == nil {
-		q.forgetApp(a.Name) // an equal later file needs its own approval
+		q.forgetApp(a.Name) // if the file is added again, it needs a new approval
 	}
 	if q.ask == nil || !some || file == nil || file.Decision != rollout.Promote && file.Commit == "" {
 		return a, nil

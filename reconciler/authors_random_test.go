@@ -8,8 +8,9 @@ import (
 	"testing"
 )
 
-// TestAuthorsAtRandom runs random pushes of a bot and a person, several between two fetches, with restarts and errors. The rule by author
-// holds each version of the bot, whoever makes later commits of other files, comments or settings. At the end, a person's version begins.
+// TestAuthorsAtRandom runs random pushes of a bot and a person, several between two fetches, with restarts and errors. The byAuthor rule
+// must hold each of the bot's versions, even if later commits change other files, comments or settings. At the end, a person's version
+// begins.
 func TestAuthorsAtRandom(t *testing.T) {
 	seeds := 10
 	if testing.Short() {

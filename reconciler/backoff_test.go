@@ -146,7 +146,7 @@ func (g *forgetful) Between(context.Context, string, string) ([]reconciler.Snaps
 	return nil, errors.New("the token is refused")
 }
 
-// TestHistoryBacksOff checks that reads of the history back off while all fail and fetches succeed. At most 40 reads are tried in ten
+// TestHistoryBacksOff checks that reads of the history back off while they fail and fetches succeed. At most 40 reads are tried in ten
 // minutes.
 func TestHistoryBacksOff(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -165,8 +165,8 @@ func TestHistoryBacksOff(t *testing.T) {
 	})
 }
 
-// TestOneAppSlowsNothing calls Run with an invalidly named folder in Git, while each report that lists an app panics. Run must still fetch
-// at its interval and record the transitions of other apps.
+// TestOneAppSlowsNothing calls Run while a folder in Git has an invalid name and Tell panics for each report of an app. Run must still
+// fetch at its interval and record the transitions of other apps.
 func TestOneAppSlowsNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, nil)

@@ -23,9 +23,9 @@ type blame struct {
 type authorship struct{ file, author string }
 
 // head sets the head's Commit to the last commit in j.line that changed the render or error. Reverts use this commit,
-// and its author is the release's author. If no commit did, and j.isHistory is true, j.line's first commit counts. If
-// j.isHistory is false, j.line becomes nil, because only the history has the change. A head with an error may have no
-// commit.
+// and its author is the release's author. If j.line has no such commit, but is the history (j.isHistory), a render gets
+// the first commit. Any other line becomes nil, because only the history has the change. A head with an error may have
+// no commit.
 func (b *blame) head(j *job, head strategies.Head) strategies.Head {
 	if head.Err != nil {
 		head.Commit = rollout.Commit{}

@@ -20,7 +20,7 @@ type pastOf struct {
 	*mirror
 	lines int
 	most  int          // if set, a longer history gives only its newest commits, and an error
-	then  func() error // if set, is called at each read, which fails with the returned error
+	then  func() error // if set, is called at each read; its error ends the read
 }
 
 func (p *pastOf) Between(ctx context.Context, from, to string) ([]reconciler.Snapshot, error) {
@@ -37,7 +37,7 @@ func (p *pastOf) Between(ctx context.Context, from, to string) ([]reconciler.Sna
 	return line, err
 }
 
-// meanwhile sets p.then, so that the first read of the history calls pushed and fetches Git.
+// meanwhile sets p.then, so that the next read of the history first calls a function and fetches Git.
 func (p *pastOf) meanwhile(w *world, pushed func()) {
 	p.then = func() error {
 		p.then = nil

@@ -105,7 +105,7 @@ func (c *cohorts) refresh(v *gitView) (changed bool) {
 		read := 0 // number of apps whose files are known
 		c.entries = &source.Entries{Branch: v.branch,
 			Record: func(app string) rollout.State {
-				e, _ := c.states.of(app) // while a rename is queued, the former name counts
+				e, _ := c.states.of(app) // until a rename is pushed, only the former name has a record
 				if next := c.queued(app, e.state.Serial); next != nil && e.state.App != "" {
 					return *next
 				}
@@ -131,7 +131,7 @@ func (c *cohorts) refresh(v *gitView) (changed bool) {
 }
 
 // isRead reports whether the index has an app's files at the head. For a removed app or a head with an error, the
-// recorded commit counts.
+// recorded commit replaces the head.
 func (c *cohorts) isRead(app string) (is bool) {
 	a, r := c.view.apps[app], c.renders
 	e, _ := c.states.of(app)

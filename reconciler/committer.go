@@ -27,7 +27,7 @@ type committer struct {
 	told    map[string]string // commit that the forge knows, by joint branch
 }
 
-// flush records the due transitions. "refused" joins the errors of refused transitions, and err concerns the whole
+// flush records the due transitions. "refused" joins the errors of refused transitions, and "err" concerns the whole
 // push. After ErrConflict, all apps must decide again.
 func (r *committer) flush(ctx context.Context, now time.Time) (refused, err error) {
 	all := r.dequeue(now)
@@ -69,15 +69,15 @@ func isLater(ctx context.Context, err error) bool {
 	return errors.Is(err, rollout.ErrConflict) || errors.Is(err, rollout.ErrUnreachable) || ctx.Err() != nil
 }
 
-// maxRefused is the number of refused single transitions after which apart assumes that the server refuses all.
+// maxRefused is the number of single refused transitions after which the committer assumes that the server refuses all.
 const maxRefused = 3
 
 func (r *committer) apart(
 	ctx context.Context, all []transition, now time.Time, together error,
 ) (done []recorded, own map[string]error, err error) {
 	// The server may refuse a single transition for ever, for example because its text looks like a credential. So each
-	// transition is pushed alone, and each flush begins with another transition. err is set if the push must be
-	// repeated. It is also set if the server refuses all transitions, and at least one was not refused before.
+	// transition is pushed alone, and each flush begins with another transition. "err" is set if the push must be
+	// repeated, or if the server refuses all transitions, at least one for the first time.
 	r.batches++
 	own = map[string]error{}
 	for _, t := range all {

@@ -32,7 +32,7 @@ func (r *Reconciler) See(branch *source.Branch, apps ...string) {
 	r.in.seen.Store(v)
 }
 
-// Changes reports whether a refused commit changes an app. at, held and p are the app's present render, error and promotion file.
+// Changes reports whether a refused commit changes an app. The last three arguments are the app's present promotion file, render and error.
 func Changes(reader *source.Reader, tree Snapshot, app rollout.App, p source.Promotion, at *rollout.Render, held error) bool {
 	l := &poller{Options: &Options{Cluster: "prod"}, reader: reader}
 	return l.changes(tree, &appView{App: app, promotion: p}, at, held)

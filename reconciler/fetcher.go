@@ -10,7 +10,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// fetcher collects missing commits, so that one fetch brings all, and the render jobs for each commit.
+// fetcher collects missing commits and the render jobs for each commit, so that one fetch brings all commits.
 type fetcher struct {
 	*Options
 	queue  *renderQueue
@@ -25,7 +25,7 @@ type fetcher struct {
 
 const mostOurs = 20_000
 
-// tree returns a commit of the users' branch, or requests the commit. jobs are queued when the commit is there. The
+// tree returns a commit of the users' branch, or requests the commit. It queues the jobs when the commit is there. The
 // error wraps ErrNotReady, or says why the commit is unavailable.
 func (f *fetcher) tree(commit string, jobs ...job) (Snapshot, error) {
 	f.mu.Lock()
@@ -52,7 +52,7 @@ func (f *fetcher) missing() []string {
 	return sortedKeys(f.wants)
 }
 
-// brought handles a fetch. The server lacks the commits in gone, and the users' branch lacks the commits in outside.
+// brought handles a fetch. The server lacks the "gone" commits, and the users' branch lacks the "outside" commits.
 // After an error, apps request all commits again.
 func (f *fetcher) brought(commits, gone, outside []string, err error) {
 	f.mu.Lock()
@@ -79,7 +79,7 @@ func (f *fetcher) brought(commits, gone, outside []string, err error) {
 	}
 }
 
-// follow adds line to f.ours, and permits new requests for unavailable commits.
+// follow adds commits to f.ours, and permits new requests for unavailable commits.
 func (f *fetcher) follow(line []Snapshot) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -94,7 +94,7 @@ func (c counting) Prune(ctx context.Context, app string, refs []rollout.Ref) ([]
 	return c.Applier.Prune(ctx, app, refs)
 }
 
-// tenantConfig permits the app evil to have objects in its namespace evil, and in the namespace default of the app shop.
+// tenantConfig permits the app evil to have objects in its namespace evil, and in the app shop's namespace default.
 const tenantConfig = "apiVersion: gitrollout.dev/v1alpha1\nkind: Config\napps:\n" +
 	"- {path: apps/evil, namespace: evil, namespaces: [default, evil-*]}\n- path: apps/shop\n"
 

@@ -8,7 +8,7 @@ import (
 )
 
 // TestAHeldAppNamesTheCommitThatChangedIt pushes three commits together. The second commit causes a hold, which names this commit and its
-// author. If the history cannot be read after a restart, the hold names no commit.
+// author. After a restart, the hold names no commit if the history cannot be read, or if a promotion file causes the hold.
 func TestAHeldAppNamesTheCommitThatChangedIt(t *testing.T) {
 	broken := map[string]string{"apps/shop/app.yaml": strings.Replace(version("v2"), "setWeight: 50", "setWeight: 500", 1)}
 	in := func(namespace string) string {

@@ -46,8 +46,8 @@ func TestOlderConfiguration(t *testing.T) {
 	w.recordsNothing(w.settle)
 }
 
-// TestOlderConfigurationAfterAPrune reverts a conversion of the configuration to v1beta1. cluster.yaml must be written again as v1alpha1,
-// even if no app's record was converted. After the conversion, only the prune of another app was recorded.
+// TestOlderConfigurationAfterAPrune converts the configuration to v1beta1, prunes another app and reverts the conversion. cluster.yaml must
+// be written again as v1alpha1, although no app's record was converted.
 func TestOlderConfigurationAfterAPrune(t *testing.T) {
 	w := worldOf(t, map[string]string{configFile: pruneConfig,
 		"apps/shop/kustomization.yaml": "resources: [app.yaml]\n", "apps/shop/app.yaml": version("v1"),
@@ -68,8 +68,8 @@ func TestOlderConfigurationAfterAPrune(t *testing.T) {
 	w.recordsNothing(w.settle)
 }
 
-// TestOlderConfigurationWithoutAnAnswer reverts a conversion of the configuration while an app's new version fails its dry run. The app's
-// former state must be written with the older apiVersion.
+// TestOlderConfigurationWithoutAnAnswer reverts a conversion of the configuration while the dry run of an app's new version gets no answer.
+// The app's former state must be written with the older apiVersion.
 func TestOlderConfigurationWithoutAnAnswer(t *testing.T) {
 	w := worldOf(t, map[string]string{configFile: strings.Replace(plainConfig, "v1alpha1", "v1beta1", 1),
 		"apps/shop/kustomization.yaml": "resources: [app.yaml]\n", "apps/shop/app.yaml": version("v1")}, nil)

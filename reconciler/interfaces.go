@@ -24,8 +24,8 @@ type Repository interface {
 }
 
 // Past compares and fetches commits. Between returns the first-parent commits from `from` to `to`, both included,
-// oldest first. With an error, it may return only the newest commits. Outside returns the listed commits that are not
-// ancestors of the given commit.
+// oldest first. If it fails, it returns the newest readable commits, if any. Outside returns the listed commits that
+// are not ancestors of the given commit.
 type Past interface {
 	Merge(ctx context.Context, commit, onto string) (rollout.Merge, error)
 	Between(ctx context.Context, from, to string) ([]Snapshot, error)
@@ -33,8 +33,8 @@ type Past interface {
 }
 
 // Branches reads other clusters' branches. Its method Branches returns the heads of existing branches, and Held returns
-// the last heads. "known" maps each branch to its head in the last call, or "". "repo" is the URL of another repository
-// on the same server, or "".
+// the commit of such a head. "known" maps each branch to its head in the last call, or "". "repo" is the URL of another
+// repository on the same server, or "".
 type Branches interface {
 	Branches(ctx context.Context, repo string, known map[string]string) (heads map[string]string, err error)
 	Held(commit string) (tree Snapshot, held bool)
@@ -43,7 +43,7 @@ type Branches interface {
 type Renderer = source.Renderer
 
 // Observer reads the cluster. Observe uses watch caches; "routes" are the objects whose status a router, such as a
-// Gateway API controller, writes. Serves asks the API server whether one version's pods have a ready endpoint of a
+// Gateway API controller, writes. Serves asks the API server whether a pod of one version is a ready endpoint of a
 // Service. SameTemplate asks the API server whether an apply would keep the running pod template.
 type Observer interface {
 	Observe(app string, workloads []rollout.Workload, routes []rollout.Ref) rollout.Observed
@@ -54,8 +54,8 @@ type Observer interface {
 
 // Applier writes to the cluster. Check is a dry run on the server. A Check error that wraps a *rollout.InvalidError is
 // final; after any other error, Check must be repeated. Apply sends no request for an unchanged object. An Apply error
-// names the failed object; earlier objects are applied, and Apply may be repeated. Prune returns the candidates that no
-// longer exist. Evict deletes a pod by its uid.
+// names the failed object; the objects before it are applied, and Apply may be repeated. Prune returns the candidates
+// that no longer exist. Evict deletes a pod by its uid.
 type Applier interface {
 	Check(ctx context.Context, app string, objects []rollout.Object) error
 	Apply(ctx context.Context, app string, objects []rollout.Object) error
@@ -71,7 +71,7 @@ type Annotations interface {
 }
 
 // Jobs manages hook Jobs. CheckJob asks the API server whether it would accept a Job. If a Job is missing, EnsureJob
-// creates the Job or, if begun is true, sets Gone. If the Job's annotation has another value, another run created the
+// creates the Job or, if "begun" is true, sets Gone. If the Job's annotation has another value, another run created the
 // Job, and Taken is set. DeleteJob deletes a Job and its pods, if any.
 type Jobs interface {
 	CheckJob(ctx context.Context, object map[string]any) error

@@ -14,7 +14,7 @@ import (
 	"gitrollout.dev/gitrollout/simulate/kube"
 )
 
-// commonAt returns an edit of the content that the apps of newMany share.
+// commonAt returns an edit that sets newMany's shared content to a version.
 func commonAt(v string) map[string]string {
 	return map[string]string{"common/config.yaml": strings.Replace(configMap, "shop", "common", 1) + "data: {a: " + v + "}\n"}
 }
@@ -61,7 +61,7 @@ func (c *many) run(seconds int) {
 	}
 }
 
-// change pushes content v for all apps, and version v of shop, which becomes ready in staging only after a call of heal.
+// change pushes a version of the shared content and of shop. In staging, this version of shop becomes ready only after a call of heal.
 func (c *many) change(v string) string {
 	c.staging.cluster.Fate = func(version string) kube.Lifetime { return kube.Lifetime{Never: version == v} }
 	files := commonAt(v)
@@ -107,7 +107,7 @@ func (c *many) own() (all []string) {
 	return all
 }
 
-// at returns how many apps have the content v.
+// at returns how many apps have the given content.
 func (c *many) at(v string) (n int) {
 	for i := range 50 {
 		if s := c.prod.stateOf(fmt.Sprintf("a%d", i)); strings.Contains(c.prod.git.Server.Files(s.Source)["common/config.yaml"], "a: "+v) {

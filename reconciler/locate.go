@@ -9,7 +9,8 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// asRecorded returns the app's entry at its recorded commit or, if that commit is unavailable, at its stable commit.
+// asRecorded returns the app's configuration at its recorded commit or, if that commit is unavailable, at its stable
+// commit.
 func (l *poller) asRecorded(a rollout.App, s rollout.State) (then rollout.App, unread bool) {
 	commits := []string{s.Source}
 	if s.Stable != nil {

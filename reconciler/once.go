@@ -98,7 +98,7 @@ func (r *Reconciler) reconcileDue(
 		}
 	}()
 	for {
-		r.renders.drain() // so that the newest head decides why an app is held
+		r.renders.drain() // so that the passes see the newest head
 		for _, app := range r.queue.due(due) {
 			if _, isRepeated := results[app]; isRepeated && r.out.isRecorded(app) {
 				done = append(done, app)

@@ -14,8 +14,8 @@ import (
 )
 
 // TestOnlyRollbacks runs a process as `abort --now` does: it may only roll back one app. The process never pushes. It ignores a promotion
-// in Git, and an abort of another app. After an abort of its app, the process rolls back, and the next full process records the abort.
-// Reports have only errors of the cluster.
+// in Git, and an abort of another app. After an abort of its app, the process rolls back, and the next full process records the abort. Its
+// reports contain only the cluster's errors.
 func TestOnlyRollbacks(t *testing.T) {
 	roles := &roleWriter{}
 	w := newWorld(t, func(o *reconciler.Options) { o.Annotations = roles })

@@ -17,12 +17,12 @@ type outbox struct {
 	mu       sync.Mutex
 	isBehind bool                  // another writer pushed first, so no push before a fetch
 	notYet   time.Time             // no push before this time, after a failure
-	refused  map[string]refusal    // by app, if the server refuses only some
+	refused  map[string]refusal    // by app, if the server refuses only some transitions
 	waiting  map[string]transition // to push
 	pushing  map[string]bool
 	answered map[string]recorded
 	reverts  map[string]recorded // to push to the users' branch
-	proposes map[string]recorded // to compare their proposals with the head
+	proposes map[string]recorded // transitions whose proposals are compared with the head
 	reverted map[string]string   // head of the last try, by app
 	compared map[string]string   // key of the last comparison
 	entries  map[string]*cohort.Entry
@@ -100,7 +100,7 @@ func (h *outbox) isRecorded(app string) bool {
 
 func (h *outbox) notify() { offer(h.news, struct{}{}) }
 
-// waits reports whether a push is due, whether the push includes a rollback, and its earliest time.
+// waits reports whether a push is due now or later, whether it includes a rollback, and the push's earliest time.
 func (h *outbox) waits(now time.Time) (waits, urgent bool, notYet time.Time) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

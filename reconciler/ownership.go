@@ -72,8 +72,8 @@ func (c *renderCache) conflicts(app string, head *rollout.Render, commit string)
 	return all
 }
 
-// comesFirst reports whether app may keep an object that both apps have: app's record lists the object, or neither
-// record does and app sorts first.
+// comesFirst reports whether the first app may keep an object that both apps have. This is so if the app's record lists
+// the object, or if neither record does and the app's name sorts first.
 func (r *stateStore) comesFirst(app, other string, ref rollout.Ref) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -19,7 +19,6 @@ import (
 	"gitrollout.dev/gitrollout/strategies"
 )
 
-// must ends the test if there is an error.
 func must(t testing.TB, err error) {
 	t.Helper()
 	if err != nil {
@@ -88,7 +87,6 @@ func TestWayBackObjects(t *testing.T) {
 	compare.CheckNamed(t, "all objects", before, names(all))
 }
 
-// object returns an object in namespace a.
 func object(version, kind, name string) rollout.Object {
 	return rollout.Object{"apiVersion": version, "kind": kind, "metadata": map[string]any{"name": name, "namespace": "a"}}
 }
@@ -237,7 +235,7 @@ func TestChanged(t *testing.T) {
 	}
 }
 
-// written is a commit with one file, whose id is the field id. If id is "", there is no file. If id is "error", the file cannot be read.
+// written is a commit with one file and its blob id. With the id "", there is no file. With "error", the file cannot be read.
 type written struct {
 	readable
 	author, id string
@@ -321,7 +319,7 @@ func TestHappened(t *testing.T) {
 	}
 }
 
-// serves is an Observer. A key of ready, such as "shop old", names a Service and a pod hash that has a ready endpoint in this Service.
+// serves is an Observer. A key such as "shop old" names a Service and a pod hash that has a ready endpoint in this Service.
 type serves struct {
 	Observer
 	ready map[string]bool
@@ -482,8 +480,8 @@ func TestSameApp(t *testing.T) {
 	compare.CheckNamed(t, "an app that was not there is the same as before", false, base.same(nil))
 }
 
-// TestUnchangedAppIsRenderedOnce checks that an app is rendered only at the new head if the app is unchanged there. If the app has changed,
-// earlier commits are rendered too.
+// TestUnchangedAppIsRenderedOnce checks that a new head causes one render of an unchanged app. If the app has changed, earlier commits are
+// rendered too.
 func TestUnchangedAppIsRenderedOnce(t *testing.T) {
 	s, r := newShelf()
 	s.same = map[string]string{"second": "first"}

@@ -67,8 +67,8 @@ func (r *Reconciler) pass(ctx context.Context, name string, now time.Time) (s *p
 	return s
 }
 
-// setVersion sets the record's version. If the configuration returns to the alpha version, setVersion also rewrites an
-// unchanged record for an older program, without a state that awaits an answer of the cluster.
+// setVersion sets the record's version. If the configuration returns to the alpha version, it also rewrites an
+// unchanged record for an older program. It discards a decided state that awaits an answer of the cluster.
 func (s *pass) setVersion(version, ofCluster string) {
 	isNewer := s.before.APIVersion == rollout.APIVersion || ofCluster == rollout.APIVersion && s.before.App != ""
 	if isNewer && version == rollout.AlphaVersion && !s.changed && !s.decision.Rollback && !s.decision.Stale {
@@ -216,8 +216,8 @@ func (s *pass) stays() bool {
 	return s.decision.Subject != "" && !begins && was.Equal(&next)
 }
 
-// list records the objects of the decided state. If the apply succeeded and there is no transition, list first prunes
-// the undesired objects.
+// list records the objects of the decided state. If the apply succeeded and there is no transition, it first prunes the
+// undesired objects.
 func (r *Reconciler) list(ctx context.Context, s *pass) {
 	next, objects := &s.decision.State, []rollout.Object(nil)
 	lists := next.Source != "" && s.app.removed == nil
@@ -255,7 +255,7 @@ func (r *Reconciler) gather(ctx context.Context, s *pass, now time.Time) (unknow
 	if s.input, err = r.gatherer(r.renders).Gather(ctx, app, now); err != nil {
 		return nil, err
 	}
-	if app.Promotion != nil { // Gather must read a rollback's commit first
+	if app.Promotion != nil { // after Gather, which reads the commit for a rollback
 		s.input.Promotion, err = r.blame.withAuthor(a, s.input)
 		unknown = errors.Join(unknown, err)
 	}

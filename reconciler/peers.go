@@ -12,7 +12,8 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// peers holds the records of other clusters for waiting apps. A pass only asks, and refresh reads Git.
+// peers holds the records of other clusters for waiting apps. A pass only asks for them, and the method refresh reads
+// Git.
 type peers struct {
 	*Options
 	current func() *gitView
@@ -195,7 +196,7 @@ func (p *peers) known() map[string]peer {
 			k.tree, k.states, k.owner, k.err = nil, nil, rollout.Cluster{}, unread(cluster)
 			continue
 		}
-		if k.states == nil { // an app called an earlier result of States
+		if k.states == nil { // an app called the function that States returned earlier
 			k.states = map[string]peerState{}
 		}
 		next := *k

@@ -71,7 +71,7 @@ func (s *stage) head() reconciler.Snapshot {
 	return tree
 }
 
-// record pushes to the state branch of dev. serials has an app's new serial, or 0 to remove the app's record.
+// record pushes apps' new serials to the state branch of dev. The serial 0 removes an app's record.
 func (s *stage) record(serials map[string]int) {
 	s.t.Helper()
 	data, err := s.owner.Encode()

@@ -25,7 +25,7 @@ type rules struct {
 	asked  int
 }
 
-// set replaces the policy. The parameter more has additional fields of the project.
+// set replaces the policy. The argument adds fields to the project.
 func (r *rules) set(t *testing.T, more string) {
 	t.Helper()
 	p, err := rollout.ParsePolicy("policy.yaml", []byte("apiVersion: gitrollout.dev/v1alpha1\nkind: Policy\nprojects:\n"+
@@ -38,7 +38,7 @@ func (r *rules) options(o *reconciler.Options) {
 	o.Policy = func(rollout.Heads) (*rollout.Policy, error) { r.asked++; return r.policy, r.err }
 }
 
-// pausedUnder returns a test environment whose release of v2 waits at a gate, and the policy, which permits this release.
+// pausedUnder returns a world whose release of v2 waits at a gate, and a policy that permits this release.
 func pausedUnder(t *testing.T, more func(*reconciler.Options)) (*world, *rules) {
 	t.Helper()
 	r := &rules{}
@@ -127,8 +127,8 @@ func TestPolicyThatComesLater(t *testing.T) {
 	})
 }
 
-// TestARollbacksHeadIsCheckedAgain rolls an app back by a head that the policy forbids. After the rollback, a push of another file makes
-// the policy hold the app.
+// TestARollbacksHeadIsCheckedAgain rolls an app back to v1, which the policy forbids. After the rollback, a push of another file makes the
+// policy hold the app.
 func TestARollbacksHeadIsCheckedAgain(t *testing.T) {
 	w, r := pausedUnder(t, nil)
 	r.set(t, ", rollouts: {maxFirstWeight: 25}")
@@ -139,7 +139,7 @@ func TestARollbacksHeadIsCheckedAgain(t *testing.T) {
 	mustBeHeld(t, w, "maxFirstWeight")
 }
 
-// TestPolicyThatCannotBeRead checks that nothing advances while the policy is unreadable, because the current policy may forbid the
+// TestPolicyThatCannotBeRead checks that nothing advances while the policy is unreadable, because the unread policy could forbid the
 // advance. Rollbacks continue, also in a new process.
 func TestPolicyThatCannotBeRead(t *testing.T) {
 	broken := errors.New("not to be read")
@@ -181,7 +181,7 @@ func TestPolicyThatCannotBeRead(t *testing.T) {
 }
 
 // TestForbiddenSkips checks the rule that forbids promoteFull. Every form of promotion past a timed pause, an analysis or an experiment is
-// ignored. A promotion that ends before such a step has an effect.
+// ignored. A promotion through an earlier step has an effect.
 func TestForbiddenSkips(t *testing.T) {
 	const template = "---\napiVersion: argoproj.io/v1alpha1\nkind: AnalysisTemplate\nmetadata: {name: ok}\n" +
 		"spec: {metrics: [{name: a, successCondition: 'true', provider: {web: {url: 'https://example.com', jsonPath: '{$.a}'}}}]}\n"
@@ -294,7 +294,7 @@ const (
 )
 
 // TestVersionOfAnAuthor checks that a rule by author holds the versions of matching commits. The hold survives a restart and a person's
-// commit of other files. A person's commit of the app, or a revert by the same author, ends the hold.
+// commit of other files. A person's commit of the app, or a revert by the matching author, ends the hold.
 func TestVersionOfAnAuthor(t *testing.T) {
 	r := &rules{}
 	r.set(t, byBots)
@@ -327,8 +327,8 @@ func TestVersionOfAnAuthor(t *testing.T) {
 	w.wantBack()
 }
 
-// TestAuthorAfterAChangeOfSettings checks that a rule by author holds a bot's version after a commit that changes only the app's account,
-// and a person's commit of other files.
+// TestAuthorAfterAChangeOfSettings checks that a rule by author still holds a bot's version after the bot changes the app's account and a
+// person commits other files.
 func TestAuthorAfterAChangeOfSettings(t *testing.T) {
 	r := &rules{}
 	r.set(t, byBots)
@@ -342,8 +342,8 @@ func TestAuthorAfterAChangeOfSettings(t *testing.T) {
 	compare.CheckNamed(t, "pods of v2", 0, w.pods("v2"))
 }
 
-// TestAuthorOfAListedFolder checks that a rule by author holds an app whose existing folder a bot lists, although a person's commit of
-// other files is newer.
+// TestAuthorOfAListedFolder checks that a rule by author holds an app after a bot adds its folder to the configuration and a person commits
+// other files.
 func TestAuthorOfAListedFolder(t *testing.T) {
 	r := &rules{}
 	r.set(t, byBots)
@@ -426,8 +426,8 @@ func TestNewAppOfAnAuthor(t *testing.T) {
 }
 
 // TestAuthorFarFromTheRecord restarts the process when the history since the app's recorded commit is too long to read. A rule by author
-// still holds the version. If none of the commits that were read has introduced the version, the version's author is unknown, and all rules
-// by author apply. A failed read is repeated.
+// still holds the version. If the version is older than all commits that were read, its author is unknown, and all rules by author apply. A
+// failed read is repeated.
 func TestAuthorFarFromTheRecord(t *testing.T) {
 	for name, c := range map[string]struct {
 		since int // commits since the version
@@ -465,8 +465,8 @@ func TestAuthorFarFromTheRecord(t *testing.T) {
 }
 
 // TestPromotionOfAnAuthor checks that a matching author's promotion has no effect in any form, also after a restart, and that the record
-// has the reason. The proposal's promotion file must differ from the ignored file, so that a person can merge the proposal. An abort by the
-// same author has an effect.
+// has the reason. The proposal's promotion file must differ from the ignored file, so that a person can merge the proposal. The matching
+// author's abort has an effect.
 func TestPromotionOfAnAuthor(t *testing.T) {
 	const why = "project web, rule rollouts.byAuthor[0].mayPromote: " + bot + " committed this promotion, and may not promote; let a person " +
 		"promote again, or remove the file"
@@ -529,7 +529,6 @@ func TestPromotionOfAnAuthor(t *testing.T) {
 	})
 }
 
-// accountKey is the context key of the service account.
 type accountKey struct{}
 
 // byAccount is an Applier that stores the service accounts of its applies and prunes.
@@ -587,8 +586,8 @@ func TestPolicyCostsNothing(t *testing.T) {
 	compare.CheckNamed(t, "held, and builds", fmt.Sprint(nil, built), fmt.Sprint(w.state().Held, builder.Builds()))
 }
 
-// TestNoPolicyIsInAWayBack changes the policy at random, sometimes to an unreadable one. No change of the policy may
-// move a pod. A later abort or revert must roll back all pods.
+// TestNoPolicyIsInAWayBack changes the policy at random, sometimes to an unreadable one. A change of the policy must move no pod. A later
+// abort or revert must roll back all pods.
 func TestNoPolicyIsInAWayBack(t *testing.T) {
 	tighter := []string{
 		"", ", rollouts: {maxFirstWeight: 25}", ", rollouts: {requireAnalysis: true, minDuration: 1h}",

@@ -16,8 +16,8 @@ import (
 	"gitrollout.dev/gitrollout/strategies"
 )
 
-// poller fetches Git and publishes an immutable view. Any goroutine may call current. Only one goroutine calls the
-// other methods.
+// poller fetches Git and publishes an immutable view. Any goroutine may call the method current, but only one goroutine
+// calls the other methods.
 type poller struct {
 	*Options
 	preparer
@@ -30,7 +30,7 @@ type poller struct {
 	hasRead     bool
 	unreachable bool
 	invalid     error  // problem at the last successful fetch
-	judged      string // last judged head, and why it is refused
+	judged      string // commit and reason of the refusal that was judged last
 }
 
 // gitView is an immutable view of the users' branch after a fetch.
@@ -38,7 +38,7 @@ type gitView struct {
 	branch  *source.Branch
 	refused *rollout.Refusal
 	keys    string
-	record  string // state branch's head when apps was made
+	record  string // state branch's head when "apps" was made
 	apps    map[string]*appView
 	gone    []string // recorded apps outside the users' branch; sorted
 	behind  error    // why the view is outdated and no app advances
@@ -141,7 +141,8 @@ func (l *poller) look(ctx context.Context) error {
 	return errs
 }
 
-// tellProblem reports invalid input in Git. If away is set, it also reports that fetches have failed since away.
+// tellProblem reports invalid input in Git. If "away" is not zero, it also reports that fetches have failed since this
+// time.
 func (l *poller) tellProblem(err error, away time.Time) {
 	if away.IsZero() {
 		l.invalid, err = errors.Join(append(l.states.unreadable(), err)...), nil
@@ -159,7 +160,8 @@ func (l *poller) tellProblem(err error, away time.Time) {
 
 func (l *poller) viewOf(ctx context.Context, was *gitView, heads rollout.Heads) (*gitView, error) {
 	next := &gitView{refused: heads.Refused, keys: heads.Keys}
-	// followed means that this head is the first trusted head. The last view read only the configuration from its head.
+	// "followed" means that this head is the first trusted head. The last view used its untrusted head only for the
+	// configuration.
 	followed := was != nil && was.refused != nil && was.refused.Blind && (heads.Refused == nil || !heads.Refused.Blind)
 	changed, unknown := l.readPolicy(heads)
 	if was != nil && was.main() == heads.Main && !followed && !changed && !was.failed {
@@ -362,8 +364,8 @@ func (l *poller) bring(ctx context.Context) (any bool, err error) {
 	return true, failed
 }
 
-// leaving returns the apps that probably roll back, because their folder changed or a user aborted. Only apps whose
-// recorded commit is in commits (sorted) count.
+// leaving returns the apps that probably roll back, because their folder changed or a user aborted. It considers only
+// apps whose recorded commit is in the sorted list.
 func (l *poller) leaving(v *gitView, commits []string) map[string]bool {
 	apps := map[string]bool{}
 	for name, a := range v.apps {

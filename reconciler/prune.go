@@ -17,7 +17,7 @@ import (
 )
 
 // prune deletes recorded objects that are no longer desired. It deletes all objects of a removed app, but only if the
-// app's glob sets "prune". If left is true, the caller removes the record.
+// app's glob sets "prune". If "left" is true, the caller removes the record.
 func (k *applier) prune(ctx context.Context, t transition, desired []rollout.Object) (
 	d strategies.Decision, left bool, err error,
 ) {

@@ -73,7 +73,7 @@ type Reconciler struct {
 	in       *poller
 	out      *committer
 	queue    *appQueue
-	collects bool          // no later pass records new measurements
+	collects bool          // measurements do not start, because no later pass records them
 	asked    chan bool     // requests for a fetch; true is urgent
 	wanted   chan struct{} // requests for a commit, history or approval
 	stats    counters
@@ -208,7 +208,7 @@ func (r *Reconciler) applyRecorded(ctx context.Context, done recorded, now time.
 	m.routing.looked(now)
 	newer := m.pending != nil && m.pending != done.applied
 	if newer && isRecorded && !done.decision.Rollback {
-		// The applied rollback stays pending, although done.after is the record now.
+		// The newer rollback is not recorded yet, so it stays pending on the new record, done.after.
 		m.on, m.pending.State.Serial = new(done.after), done.after.Serial
 	}
 	if isRecorded && !done.decision.Stale && !newer {

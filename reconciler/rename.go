@@ -15,8 +15,8 @@ type rename struct {
 	state rollout.State
 }
 
-// formerName returns the record of the removed app whose new name is a.Name, or nil. App a continues this record, even
-// during a release.
+// formerName returns the record of the removed app whose new name is a.Name, or nil. The app with the new name
+// continues this record, even during a release.
 func (p preparer) formerName(v *gitView, a *appView, before rollout.State) (former *rename) {
 	if a.removed != nil || a.refused != nil || isOfSomething(before) || v.behind != nil {
 		return nil
@@ -45,8 +45,8 @@ func (p preparer) formerName(v *gitView, a *appView, before rollout.State) (form
 	return former
 }
 
-// settled returns an app's view. A removed app's error lists possible new names. While the new name is undecided or not
-// yet recorded, the error is ErrNotReady, so the old app stays unchanged.
+// settled returns an app's view. In a removed app's view, the field "removed" lists possible new names. While the new
+// name is undecided or unrecorded, settled returns ErrNotReady, so the old app stays unchanged.
 func (p preparer) settled(v *gitView, a *appView, before rollout.State) (*appView, error) {
 	if a.removed == nil {
 		return a, nil
@@ -63,8 +63,8 @@ func (p preparer) settled(v *gitView, a *appView, before rollout.State) (*appVie
 	return a, nil
 }
 
-// newName returns a renamed app's new name, or "". The app of this name has the old app's objects and no record. While
-// candidates are not rendered, "known" is false.
+// newName returns a renamed app's new name, or "". The app with the new name has the old app's objects and no record.
+// Without such an app, "known" is false until all candidates are rendered.
 func (p preparer) newName(v *gitView, old rollout.State) (heir string, empty []string, known bool) {
 	known = true
 	for _, name := range sortedKeys(v.apps) {

@@ -15,8 +15,8 @@ import (
 	"gitrollout.dev/gitrollout/strategies/cohort"
 )
 
-// renderCache renders in the background, so that apps do not wait for each other. While a render is missing, the error
-// is source.ErrNotReady. The finished render makes the app due.
+// renderCache renders in the background, so that apps do not wait for each other. A request for a missing render fails
+// with source.ErrNotReady. When the render is finished, the app becomes due.
 type renderCache struct {
 	*Options
 	reader  *source.Reader
@@ -193,8 +193,8 @@ func (c *renderCache) all() (out []*rollout.Render) {
 // mostLooks limits the fetches between two tries.
 const mostLooks = 32
 
-// retry queues heads that could not be decrypted, because keys may have arrived. It repeats renders that failed outside
-// of the repository, and older commits without a key, after 1, 2, 4 … fetches.
+// retry queues heads that could not be decrypted, because keys may have arrived. It repeats renders of older commits
+// without a key, and renders whose failure has no cause in the repository. The pauses are 1, 2, 4 … fetches.
 func (c *renderCache) retry(v *gitView) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -256,7 +256,7 @@ func (c *renderCache) do(j job) {
 	if h := c.heads[j.app.Name]; h == nil || h.head.Render == nil || h.head.Render.Commit.ID != j.commit {
 		c.keep(j.app.Name, built{j.commit, made.Render, made.Err})
 	}
-	if made.Render != nil && c.index.Files(j.app.Name) == nil { // the head may have an error
+	if made.Render != nil && c.index.Files(j.app.Name) == nil { // no render of the head has set the files
 		c.index.Set(j.app.Name, made.Render.Files)
 	}
 	c.touch(j.app.Name)

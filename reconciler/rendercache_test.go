@@ -142,7 +142,7 @@ func TestRendersOfReleasesComeFirst(t *testing.T) {
 	compare.CheckNamed(t, "rendered", []string{"till new", "aaa new", "shop new"}, s.rendered)
 }
 
-// remembering is a shelf whose IsSame reports a change only for the app named in the field changes.
+// remembering is a shelf whose IsSame reports a change only for the app in the field "changes".
 type remembering struct {
 	*shelf
 	changes string
@@ -176,8 +176,8 @@ func TestUnchangedAppsAreNotQueued(t *testing.T) {
 	compare.CheckNamed(t, "room for jobs after the last", 0, cap(r.renders.queue.jobs))
 }
 
-// TestHistoryBeforeAPush checks an app whose pass waits for the commit of its last change. The app becomes due even if a push to other apps
-// comes first.
+// TestHistoryBeforeAPush checks an app whose pass waits for the commit of its last change. The app becomes due even if other apps are
+// pushed before the queued render.
 func TestHistoryBeforeAPush(t *testing.T) {
 	s, _ := newShelf("old", "new")
 	r, apps := New(Options{Repository: s, Renderer: remembering{s, ""}, Log: slog.New(slog.DiscardHandler)}), []rollout.App{app("shop")}
@@ -273,7 +273,8 @@ func (packing) Render(_ rollout.Tree, app rollout.App, c rollout.Commit) (*rollo
 	return r.Unpacked(), nil
 }
 
-// TestRecordedHeadsArePacked checks that the view after a refused head keeps no objects of recorded commits. A pass gets the objects.
+// TestRecordedHeadsArePacked checks that the view after a refused head keeps no objects of recorded commits. A pass still gets these
+// objects.
 func TestRecordedHeadsArePacked(t *testing.T) {
 	r := New(Options{Repository: &shelf{here: map[string]bool{"": true}}, Renderer: packing{}, Log: slog.New(slog.DiscardHandler)})
 	v, a := at("head"), &appView{App: app("shop")}
@@ -385,8 +386,8 @@ func TestNewerHeadWins(t *testing.T) {
 	wantBuilt(t, r, "shop", "second")
 }
 
-// TestHeadIsTheCommitThatMadeIt checks that an app's head names the commit that changed the app, not a newer commit. This holds in any
-// order of requests, and if newer commits arrive before the render.
+// TestHeadIsTheCommitThatMadeIt checks that an app's head names the commit that changed the app, not a newer commit. The order of requests,
+// and newer commits before the render, must not matter.
 func TestHeadIsTheCommitThatMadeIt(t *testing.T) {
 	shop := app("shop")
 	for name, look := range map[string]func(r *Reconciler){
@@ -454,7 +455,7 @@ func TestRendersEnd(t *testing.T) {
 	<-ended
 }
 
-// gated is a renderer. It renders the app bomb when the gate opens, and other apps immediately.
+// gated is a renderer. It renders the app "bomb" when the gate opens, and other apps immediately.
 type gated struct {
 	*shelf
 	gate, others chan string
@@ -520,7 +521,7 @@ func TestCommitThatIsForeign(t *testing.T) {
 }
 
 // TestFailedRenderIsTriedAgain checks that a failed render of a head or of an older commit is tried again at later fetches, with growing
-// pauses. It is not tried again after a success, or if files in the repository are invalid.
+// pauses. A success, or an invalid file in the repository, ends the tries.
 func TestFailedRenderIsTriedAgain(t *testing.T) {
 	s, r := newShelf("1", "2")
 	v, apps := at("1", "2"), []rollout.App{app("a")}

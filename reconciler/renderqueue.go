@@ -22,7 +22,7 @@ type job struct {
 	line []Snapshot // commits since the former head, or setHistory's line
 	was  *rollout.Render
 
-	isHistory bool // the first commit counts if no later commit changed the head
+	isHistory bool // if no later commit changed the app, a render gets line[0]
 }
 
 // renderQueue puts apps with a release in flight first.

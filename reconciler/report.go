@@ -23,7 +23,7 @@ func (r *Reconciler) report(s recorded, m *appCache) {
 	}}})
 }
 
-// happened reports whether to report a transition now: a rollback after its apply, others after the push.
+// happened reports whether to report a transition now: a rollback after its apply, any other transition after its push.
 func (m *appCache) happened(isRecorded, isRollback bool) bool {
 	if !isRecorded && !isRollback {
 		return false

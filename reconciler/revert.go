@@ -69,7 +69,7 @@ func (r *committer) wantRevert(s recorded) {
 	}
 }
 
-// pushReverts pushes reverts that are not doubtful, one by one onto the newest head. If the server refuses a push, the
+// pushReverts pushes reverts that need no review, one by one onto the newest head. If the server refuses a push, the
 // revert becomes a proposal.
 func (r *committer) pushReverts(ctx context.Context) {
 	r.mu.Lock()

@@ -12,7 +12,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// roleWriter counts the calls of SetRole. The first calls, as many as refused, return an error. No pod changes.
+// roleWriter counts the calls of SetRole. The first calls fail; "refused" is their number. No pod is changed.
 type roleWriter struct{ asked, refused int }
 
 func (r *roleWriter) SetRole(context.Context, string, rollout.Pod, string) error {

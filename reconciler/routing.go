@@ -10,11 +10,11 @@ import (
 // routing stores the applied routing and its age.
 type routing struct {
 	held  string    // last applied routing
-	key   string    // routing that is applied since began
+	key   string    // routing that "began" belongs to
 	began time.Time // first pass after the apply
 }
 
-// since returns the time of the first pass after the state's routing was applied. Before the apply, it returns now.
+// since returns the time of the first pass after the state's routing was applied. Before this pass, it returns "now".
 // Without a routing, it returns zero.
 func (r *routing) since(s rollout.State, source *rollout.Render, now time.Time) time.Time {
 	if source == nil {
@@ -29,7 +29,7 @@ func (r *routing) since(s rollout.State, source *rollout.Render, now time.Time) 
 	return now
 }
 
-// looked stores when the first pass after an apply begins: proxies load a routing later.
+// looked stores the time of the first pass after an apply. Proxies need time to load a routing.
 func (r *routing) looked(now time.Time) {
 	if r.key != r.held {
 		r.key, r.began = r.held, now

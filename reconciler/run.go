@@ -101,7 +101,7 @@ func (r *Reconciler) pumpIn(ctx context.Context, interval time.Duration) error {
 	var looked time.Time
 	next := time.NewTimer(0)
 	defer next.Stop()
-	due, failing, away := time.Now(), time.Time{}, time.Time{} // bring has failed since failing, and look since away
+	due, failing, away := time.Now(), time.Time{}, time.Time{} // next look; first failures of bring and of look
 	at := func(when time.Time) {
 		due = rollout.Later(when, time.Now())
 		next.Reset(time.Until(due))

@@ -166,7 +166,7 @@ func TestRunStopsAtOnce(t *testing.T) {
 	})
 }
 
-// TestTouchesDoNotDelayTheNextTry checks that several failed passes at one moment delay an app's next try no longer than one failed pass.
+// TestTouchesDoNotDelayTheNextTry checks that several failed passes at one moment delay an app's next try as little as one failed pass.
 func TestTouchesDoNotDelayTheNextTry(t *testing.T) {
 	w := newWorld(t, nil)
 	w.cluster.refuses = func(rollout.Object) error { return errors.New("the API server is away") }
@@ -220,8 +220,8 @@ func TestTriesAreTimed(t *testing.T) {
 	compare.CheckNamed(t, "a transition that was recorded in the end is a failure", false, isFailing())
 }
 
-// TestWhatMayNotBeLookedAt checks a new app with an object of a kind that gitrollout may not read. The app is held
-// (phase Held) with a reason until gitrollout may read the kind. A temporary error only delays the app.
+// TestWhatMayNotBeLookedAt checks a new app with an object of a kind that gitrollout has no right to read. The app is held (phase Held)
+// with a reason until gitrollout has the right. A temporary error only delays the app.
 func TestWhatMayNotBeLookedAt(t *testing.T) {
 	w := newWorld(t, nil)
 	w.cluster.unasked, w.cluster.applied = errors.New("the cluster is away"), nil
@@ -274,8 +274,8 @@ func TestNothingAdvancesUnseen(t *testing.T) {
 }
 
 // TestEachObjectIsTried checks that objects are applied one by one after an apply of all objects together has failed. Each new error is
-// reported once. An object of another app is skipped. Any other error stops the applies, because requests must move before later objects
-// remove pods.
+// reported once. An object of another app is skipped. Any other error stops the applies, because later objects could remove pods that still
+// get requests.
 func TestEachObjectIsTried(t *testing.T) {
 	objects := rollout.Mapped([]string{"a", "b", "c"}, func(name string) rollout.Object {
 		return rollout.Object{"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{"name": name, "namespace": "a"}}
@@ -304,7 +304,7 @@ func TestEachObjectIsTried(t *testing.T) {
 	}
 }
 
-// meter is an Analyzer whose measurements succeed immediately. The field lost has the results that no pass has collected.
+// meter is an Analyzer whose measurements succeed immediately. The field "lost" has the results that no pass has collected.
 type meter struct {
 	begun int
 	lost  []strategies.Measured
@@ -325,8 +325,8 @@ func (m *meter) Measured(string) []strategies.Measured {
 	return taken
 }
 
-// TestTheLastPassBeginsNothing runs processes, each of which ends after two passes. The last pass of a process must start no measurement
-// and collect all results, however slow the pass is.
+// TestTheLastPassBeginsNothing runs processes, each of which ends after two passes. Even a slow last pass must collect all results, and
+// must not start a measurement.
 func TestTheLastPassBeginsNothing(t *testing.T) {
 	m := &meter{}
 	w := newWorld(t, func(o *reconciler.Options) { o.Analyzer, o.Ends = m, true })

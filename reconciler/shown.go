@@ -30,8 +30,8 @@ func (r *committer) forgeUpdates(
 	return shown
 }
 
-// resume reports all apps to the forge after a start or a change of forge. It omits a healthy app without proposals. If
-// the app is stable at the newest commit, resume reports it, because the release may have ended unreported.
+// resume reports all apps to the forge after a start or a change of forge. It omits a healthy app without proposals,
+// unless the newest commit is its stable version: the release may have ended unreported.
 func (r *committer) resume(ctx context.Context, now time.Time) {
 	v := r.current()
 	if v == nil || v.branch.Config == nil || !r.ShowsForge || v.branch.Config.Forge.Equal(r.shown) {

@@ -14,7 +14,7 @@ func contentAt(v string) map[string]string {
 	return map[string]string{"base/content.yaml": strings.Replace(configMap, "shop", "content", 1) + "data: {a: " + v + "}\n"}
 }
 
-// newContents returns clusters whose base has a ConfigMap. If merge is true, the stage prod needs approvals.
+// newContents returns clusters whose base has a ConfigMap. If "merge" is true, the stage prod needs approvals.
 func newContents(t *testing.T, merge bool) *clusters {
 	t.Helper()
 	c := newClusters(t)
@@ -66,7 +66,7 @@ func TestApprovalOfContent(t *testing.T) {
 	}
 }
 
-// TestApprovalOpensNoLaterContent checks that an approval of a version lets in no later content with the same version.
+// TestApprovalOpensNoLaterContent checks that an approval of a version does not admit later content with the same version.
 func TestApprovalOpensNoLaterContent(t *testing.T) {
 	c := newContents(t, true)
 	c.push(baseAt("v2"))
@@ -109,7 +109,7 @@ func TestApprovalOfANewApp(t *testing.T) {
 	}
 }
 
-// TestPromotionOpensNoLaterContent checks that a promotion of a release in flight lets in no later content with the same version.
+// TestPromotionOpensNoLaterContent checks that a promotion of a release in flight does not admit later content with the same version.
 func TestPromotionOpensNoLaterContent(t *testing.T) {
 	for _, through := range []string{"full", "entry"} {
 		t.Run(through, func(t *testing.T) {

@@ -44,8 +44,8 @@ func TestStageBeforeLosesTheApp(t *testing.T) {
 	c.prod.recordsNothing(func() { c.prod.passes(100) })
 }
 
-// TestStageBeforeLosesTheAppWithAChange checks that prod waits if staging no longer lists an app at the commit of a change, as after a typo
-// in the same push. Prod also waits during an outage of Git. When the app is back, prod takes the change after the soak time in staging.
+// TestStageBeforeLosesTheAppWithAChange checks that prod waits if the commit of a change also removes the app from staging's configuration,
+// as by a typo. Prod also waits during an outage of Git. When the app is back, prod takes the change after the soak time in staging.
 func TestStageBeforeLosesTheAppWithAChange(t *testing.T) {
 	c := newClusters(t)
 	files, config := baseAt("v2"), strings.Replace(plainConfig, "apps/*", "staging/*", 1)
@@ -70,7 +70,7 @@ func TestStageBeforeLosesTheAppWithAChange(t *testing.T) {
 	c.prod.recordsNothing(run)
 }
 
-// TestStageBeforeRecordsNothing checks that prod does not wait for a cluster without a state branch that does not list the app.
+// TestStageBeforeRecordsNothing checks that prod does not wait for a cluster that has no state branch and does not list the app.
 func TestStageBeforeRecordsNothing(t *testing.T) {
 	c := newClusters(t)
 	stages := strings.Replace(stagesFile, "[staging]", "[dev, staging]", 1)

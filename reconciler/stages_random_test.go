@@ -14,8 +14,8 @@ import (
 	"gitrollout.dev/gitrollout/simulate/kube"
 )
 
-// TestStagesAtRandom runs random pushes, reverts, restarts and errors in two clusters. Prod never takes a base that neither soaked in
-// staging nor ran in prod before. At the end, both clusters have the newest base, and record nothing more.
+// TestStagesAtRandom runs random pushes, reverts, restarts and errors in two clusters. Each base that prod takes must have soaked in
+// staging, or have run in prod before. At the end, both clusters have the newest base, and record nothing more.
 func TestStagesAtRandom(t *testing.T) {
 	seeds := 12
 	if testing.Short() {

@@ -12,8 +12,8 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// TestCohortsBehindAnApproval checks that an approved app takes a shared change once the first app is proven. Meanwhile, other apps wait
-// for their stage, including the app whose pass checks all cohorts.
+// TestCohortsBehindAnApproval checks that an approved app takes a shared change after the first app is proven. Meanwhile, other apps wait
+// for their stage. One of these apps is the app whose pass checks all cohorts.
 func TestCohortsBehindAnApproval(t *testing.T) {
 	common := func(v string) map[string]string {
 		return map[string]string{"common/config.yaml": strings.Replace(configMap, "shop", "common", 1) + "data: {a: " + v + "}\n"}
@@ -81,8 +81,8 @@ func TestCohortsBehindAnApproval(t *testing.T) {
 	}
 }
 
-// TestNewAppAndUntrustedRecord checks that an app without a record is deployed when the state branch is trusted again, even if the process
-// started before this moment.
+// TestNewAppAndUntrustedRecord checks that an app without a record is deployed when the state branch becomes trusted, even if the process
+// started while it was untrusted.
 func TestNewAppAndUntrustedRecord(t *testing.T) {
 	var distrust error
 	w := newWorld(t, func(o *reconciler.Options) { o.Believe = func(reconciler.Snapshot) error { return distrust } })

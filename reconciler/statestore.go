@@ -71,7 +71,7 @@ func (r *stateStore) at() (head string, pushes int) {
 	return r.head, r.pushes
 }
 
-// proposed returns an immutable map.
+// proposed returns an immutable map of proposals.
 func (r *stateStore) proposed() map[string]string {
 	r.mu.Lock()
 	defer r.mu.Unlock()

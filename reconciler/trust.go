@@ -11,8 +11,8 @@ import (
 	"gitrollout.dev/gitrollout/strategies"
 )
 
-// verifyState returns an error for an untrusted state branch. Otherwise, gitrollout's next signed commit would make the
-// head look trusted.
+// verifyState returns an error for an untrusted state branch. Without this check, gitrollout's next signed commit would
+// make the head look trusted.
 func (l *poller) verifyState(tree Snapshot) error {
 	if l.Believe == nil {
 		return nil

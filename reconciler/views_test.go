@@ -183,7 +183,6 @@ func (c *churn) edit() map[string]string {
 	}
 }
 
-// act does one random thing.
 func (c *churn) act() {
 	switch c.rand.IntN(10) {
 	case 0, 1:

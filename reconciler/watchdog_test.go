@@ -16,7 +16,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// stuck is a Repository and an Observer, whose Fetch calls the function fetch and then fails.
+// stuck is a Repository and an Observer. Its Fetch calls s.fetch and then fails.
 type stuck struct {
 	reconciler.Repository
 	reconciler.Observer

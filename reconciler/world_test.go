@@ -27,8 +27,8 @@ func must(t testing.TB, err error) {
 
 var stateBranch = rollout.StateBranch("prod")
 
-// mirror is a mirror of the simulator's Git server. If fails is set, each push returns it. If refuse is set, it is
-// called with each update of a push, and its error fails the push. If sees is set, it may change the result of a fetch.
+// mirror is a mirror of the simulator's Git server. If "fails" is set, each push fails with this error. The function "refuse" is called
+// with each update, and its error fails the push. The function "sees" can change the result of a fetch.
 type mirror struct {
 	*memgit.Clone
 	refuse   func(rollout.Update) error
@@ -40,7 +40,6 @@ type mirror struct {
 
 func newMirror() *mirror { return mirrorIn(memgit.New(nil), "prod") }
 
-// mirrorIn returns the mirror of a cluster.
 func mirrorIn(server *memgit.Server, cluster string) *mirror {
 	m := &mirror{author: "Ann"}
 	m.Clone = server.Clone("test", "main", cluster, func(verb, _ string) (bool, error) {
@@ -291,8 +290,7 @@ func (w *world) follow(what string, files map[string]string) {
 	w.settle()
 }
 
-// restart replaces the reconciler by a new one, as a restart of the process does. The new reconciler reads the history
-// of commits from the parameter past.
+// restart replaces the reconciler by a new one, as a restart of the process does. The new reconciler reads the given history.
 func (w *world) restart(past *pastOf) {
 	o := w.r.Options
 	o.Past = past
@@ -304,7 +302,7 @@ func (w *world) state() rollout.State { return w.stateOf("shop") }
 
 func (w *world) stateOf(app string) rollout.State { return w.r.StateOf(app) }
 
-// recordsNothing fails the test if the function run makes a commit on the state branch.
+// recordsNothing fails the test if the given function makes a commit on the state branch.
 func (w *world) recordsNothing(run func()) {
 	w.Helper()
 	before := len(w.git.messages)

@@ -20,8 +20,8 @@ type Violations struct {
 	own   *rollout.Ref // an object in gitrollout's own namespace, or nil
 }
 
-// BeyondOf returns the objects that the app's entry does not allow. own is gitrollout's namespace, in which no entry
-// allows objects. A kind of unknown scope counts as namespaced until the API server gives the scope.
+// BeyondOf returns the objects that the app's entry does not allow. No entry allows objects in gitrollout's own
+// namespace. A kind of unknown scope counts as namespaced until the API server gives the scope.
 func BeyondOf(r *rollout.Render, own string) (b Violations) {
 	inBuild := definitions(r.Objects)
 	schema.mu.RLock() // kustomize's table of scopes is enough; the parsed schema would take 4 MB
@@ -85,8 +85,8 @@ func Quoted(text string) string {
 	return strings.TrimSpace(string(data))
 }
 
-// Allow returns an InvalidError (Forbidden) if the app's entry in the file config does not allow an object. Callers
-// check only new commits, so that rollbacks stay allowed.
+// Allow returns an InvalidError (Forbidden) if the app's entry in the configuration file does not allow an object.
+// Callers check only new commits, so that rollbacks stay allowed.
 func Allow(tree rollout.Tree, r *rollout.Render, config, own string) error {
 	b := BeyondOf(r, own)
 	if b.First == nil {
@@ -115,7 +115,8 @@ func Allow(tree rollout.Tree, r *rollout.Render, config, own string) error {
 	return Blame(tree, r, invalid, ref)
 }
 
-// Reach returns an InvalidError (Forbidden) if --namespaces is set and does not list an object's namespace.
+// Reach returns an InvalidError (Forbidden) if --namespaces is set, and an object is cluster-scoped or in an unlisted
+// namespace.
 func Reach(tree rollout.Tree, r *rollout.Render, namespaces []string) (err error) {
 	inBuild := definitions(r.Objects)
 	schema.mu.RLock()
@@ -136,7 +137,7 @@ func Reach(tree rollout.Tree, r *rollout.Render, namespaces []string) (err error
 	return err
 }
 
-// Blame sets an error's file to the file that defines ref.
+// Blame sets an error's file to the file that defines the object.
 func Blame(tree rollout.Tree, r *rollout.Render, invalid *rollout.InvalidError, ref rollout.Ref) error {
 	o, err := originsOf(tree, r)
 	if err != nil {

@@ -9,7 +9,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// forbidden renders the app at apps/shop with the given entry. It returns the text of Allow's error, or "", and the violations.
+// forbidden renders the app at apps/shop with the given entry. It returns the text of Allow's error (or "") and the violations.
 func forbidden(t *testing.T, app rollout.App, kustomization, yaml string) (string, render.Violations) {
 	t.Helper()
 	app.Name, app.Path, app.Namespace = "shop", "apps/shop", "shop"

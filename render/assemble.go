@@ -120,7 +120,7 @@ func (a *assembly) take(object rollout.Object) error {
 	}
 	w, is := rollout.WorkloadOf(ref)
 	if p, _ := rollout.FindPartitioned(rollout.PartitionedOf(a.App), object.APIVersion(), ref.Kind); is || p != nil {
-		a.deployments[w] = object // also workloads without a Rollout, because a missing one would count as removed
+		a.deployments[w] = object // also without a Rollout, because a missing workload would count as removed
 	}
 	a.Objects = append(a.Objects, object)
 	return nil

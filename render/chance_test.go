@@ -33,7 +33,6 @@ const (
 	fixedConfig  = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: fixed}\ndata: {a: b}\n"
 )
 
-// appA is the app in folder a.
 var appA = rollout.App{Name: "a", Path: "a", Namespace: "shop"}
 
 // TestMadeOnce checks that a chart may have a Secret with random values if the Secret is create-only. Each render has new random values,

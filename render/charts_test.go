@@ -73,7 +73,7 @@ func TestHelmCharts(t *testing.T) {
 	for name, c := range map[string]struct {
 		kustomization string
 		more          more
-		want          string // the result of the function seen, or the error
+		want          string // the text from seen(), or the error
 		warns         string
 	}{
 		"a chart":          {charts(""), nil, eu + "# web:red", ""},
@@ -149,7 +149,7 @@ func TestHelmCharts(t *testing.T) {
 	}
 }
 
-// chartShop returns an app whose folder apps/shop is a chart. h is the helm block of the app's entry.
+// chartShop returns an app whose folder apps/shop is a chart. The app's entry has the given helm block.
 func chartShop(h rollout.Helm) rollout.App {
 	return rollout.App{Name: "eu", Path: "apps/shop", Namespace: "shop", Helm: h, Kubernetes: "1.30.2", APIVersions: "example.com/v1 v2"}
 }

@@ -9,14 +9,14 @@ import (
 )
 
 // closure records a build's lookups at and below one path. A folder's id covers its content, so checking an unchanged
-// app takes about one lookup per folder. asked means that the build looked up the path itself.
+// app takes about one lookup per folder. asked is true if the build looked up this path, not only paths below.
 type closure struct {
 	asked    bool
 	lists    bool
 	isDir    bool
 	was      string // the found entry's mark, from markOf
 	folder   string
-	name     string     // relative to the parent; short may join several folders
+	name     string     // relative to the parent; several folders if merged by the method short
 	children []*closure // sorted by name; maps would take 1 kB more for each app
 }
 

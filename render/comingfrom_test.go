@@ -43,7 +43,6 @@ func TestComingFrom(t *testing.T) {
 	}
 }
 
-// summarize renders the apps of a repository and returns a summary of their Rollouts.
 func summarize(t *testing.T, files map[string]string) string {
 	t.Helper()
 	const file = ".gitrollout/prod/config.yaml"

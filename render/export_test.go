@@ -8,7 +8,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// With these names, package render_test compares builds with kustomize, and tests parts of a render.
+// Package render_test uses these names to compare builds with kustomize's builds, and to test parts of a render.
 
 // OnlyInSecrets is the problem of an encrypted value outside a Secret.
 const OnlyInSecrets = onlyInSecrets
@@ -32,8 +32,8 @@ func BuildYAML(tree rollout.Tree, dir string) ([]byte, []rollout.Object, error) 
 	return text, objects, err
 }
 
-// OnDisk runs the kustomize library on a checkout, with the options of the kustomize command. If own is true, the kustomization changes
-// kustomize's global OpenAPI schema, so the build must run alone.
+// OnDisk runs the kustomize library on a checkout, with the options of the kustomize command. Callers set own if the kustomization changes
+// kustomize's global OpenAPI schema, because such a build must run alone.
 func OnDisk(dir string, own bool) (out []byte, err error) {
 	run := func() {
 		built, runErr := krusty.MakeKustomizer(options()).Run(filesys.MakeFsOnDisk(), dir)

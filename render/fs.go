@@ -54,7 +54,7 @@ type lookup struct {
 
 // treeFS is a commit's tree as a file system for one build in one goroutine. It follows symlinks and records lookups.
 type treeFS struct {
-	filesys.FileSystem // nil, because builds call no other methods (TestSameBytesAsKustomize)
+	filesys.FileSystem // nil, because builds call only treeFS's own methods (TestSameBytesAsKustomize)
 
 	tree    rollout.Tree
 	made    map[string][]byte // generated files, in place of the tree's files

@@ -15,7 +15,7 @@ var generatedSuffix = regexp.MustCompile(`-[2456789bcdfghkmt]{10}$`)
 // Rollout's fields.
 func (a *assembly) warnGenerated() {
 	exists := map[rollout.Ref]bool{}
-	generated := map[rollout.Ref]string{} // full name by name without the hash
+	generated := map[rollout.Ref]string{} // the full name for each name without the hash
 	for _, object := range a.Objects {
 		ref := object.Ref()
 		if ref.Group != "" || ref.Kind != "ConfigMap" && ref.Kind != "Secret" {

@@ -29,7 +29,7 @@ type plan struct {
 const maxRoots = 1000
 
 // inspector walks the kustomizations as kustomize does. It refuses programs, endless builds, and references out of the
-// repository. It reports no error for which kustomize's message suffices.
+// repository. If kustomize's own message suffices, it reports no error.
 type inspector struct {
 	fs      *treeFS
 	app     rollout.App
@@ -76,7 +76,7 @@ func (in *inspector) useOneVersion() {
 	for key := range in.checked { // other files, such as a ConfigMap's, have no documents
 		file, _, _ := strings.Cut(key, "\x00")
 		if data, err := in.fs.ReadFile(path.Join(mount, file)); err == nil {
-			files[file] = data // also without the group, which a patch's target may omit
+			files[file] = data // also files without the group, because a patch's target may omit the group
 		}
 	}
 	all := slices.Collect(maps.Values(files))

@@ -84,7 +84,6 @@ func rejectedRepos(t testing.TB, folder string) map[string]map[string]string {
 	return repos
 }
 
-// archiveFiles returns the files of a txtar archive.
 func archiveFiles(t testing.TB, file string) map[string]string {
 	t.Helper()
 	archive, err := txtar.ParseFile(file)

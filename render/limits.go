@@ -117,8 +117,8 @@ func shiftLine(text string, by int) string {
 	})
 }
 
-// meter counts YAML values with aliases expanded. expanded holds the count of each anchor, or -1 while the anchor's
-// values are counted.
+// meter counts YAML values, including the values of aliases. The map holds the count of each anchor, or -1 while the
+// anchor's values are counted.
 type meter struct {
 	expanded map[*kyaml.Node]int
 	line     int

@@ -15,7 +15,7 @@ func configMap(name string) string {
 	return "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: " + name + "}\n"
 }
 
-// plainShop returns an app of plain manifests in apps/shop. d is the block "directory" of the app's entry.
+// plainShop returns an app of plain manifests in apps/shop. The app's entry has the given block "directory".
 func plainShop(d rollout.Directory) rollout.App {
 	return rollout.App{Name: "shop", Path: "apps/shop", Namespace: "shop", Plain: true, Directory: d}
 }
@@ -62,8 +62,8 @@ func TestManifests(t *testing.T) {
 	}
 }
 
-// TestFindFolders checks that a chart's folder is an app only if the entry has helm. A folder of manifests is an app only if the entry has
-// directory. A folder that is listed without a glob stays an app even if the patterns exclude all files.
+// TestFindFolders checks that a chart's folder is an app only if the entry has "helm". A folder of manifests is an app only if the entry
+// has "directory". A folder that is listed without a glob stays an app even if the patterns exclude all files.
 func TestFindFolders(t *testing.T) {
 	tree := newTree(map[string]string{
 		"charts/shop/Chart.yaml": "x", "charts/both/Chart.yaml": "x", "charts/both/kustomization.yaml": "x",

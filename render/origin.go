@@ -36,9 +36,9 @@ func (o origins) blame(err error, ref rollout.Ref) error {
 	return invalid
 }
 
-// source returns the file that probably defines ref, the name in the file, and the field's line or 0. Kustomize may
-// have added affixes, so source picks the longest name that ref's name contains. Among equal names, it picks the
-// document with the field, such as a patch.
+// source returns the file that probably defines an object, the object's name in this file, and the field's line (or 0).
+// Kustomize may have added affixes, so source picks the longest name that the object's name contains. Among equal
+// names, it picks the document with the field, such as a patch.
 func (o origins) source(ref rollout.Ref, field string) (file, name string, line int) {
 	file = o.file
 	for _, candidate := range o.fs.files() {
@@ -82,8 +82,8 @@ func lineOf(n *kyaml.Node, field string) (line int) {
 	return line
 }
 
-// renamed returns the name that kustomize gave to an object. from is the Rollout or autoscaler that refers to the
-// object by its original name.
+// renamed returns the name that kustomize gave to an object. A Rollout or autoscaler refers to the object by the
+// original name.
 func (a *assembly) renamed(from rollout.Ref, kind, name string) string {
 	if name == "" || a.has(kind, from.Namespace, name) {
 		return name

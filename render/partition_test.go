@@ -9,7 +9,8 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// ofKind returns the files of an app with a workload of the given kind, its Rollout, and an HPA. more adds fields to the workload's spec.
+// ofKind returns the files of an app with a workload of the given kind, its Rollout, and an HPA. The last argument adds fields to the
+// workload's spec.
 func ofKind(apiVersion, kind, strategy, more string) map[string]string {
 	return map[string]string{
 		"kustomization.yaml": "resources: [workload.yaml, rollout.yaml, hpa.yaml]\n",

@@ -20,7 +20,6 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// must fails the test at an error.
 func must(t testing.TB, err error) {
 	t.Helper()
 	if err != nil {

@@ -29,7 +29,7 @@ func (in *inspector) plugin(at referrer, entry string) error {
 	return in.configs(at, real, "", content)
 }
 
-// pluginDir checks a kustomization of plugin configurations. It allows only the field resources, because patches and
+// pluginDir checks a kustomization of plugin configurations. It allows only the field "resources", because patches and
 // generators could create an unchecked configuration, such as one with a URL.
 func (in *inspector) pluginDir(at referrer, dir string) error {
 	if in.roots++; in.roots > maxRoots {

@@ -21,7 +21,7 @@ const kept = 4
 
 // Builder builds an app in this or in another process.
 type Builder interface {
-	// Build returns an app's Render. Its Commit is empty.
+	// Build returns an app's Render, in which Commit is empty.
 	Build(tree rollout.Tree, app rollout.App) (built *rollout.Render, looked Looked, err error)
 }
 
@@ -31,7 +31,7 @@ type Looked struct {
 	All []string // folders whose whole content was read
 }
 
-// Renderer builds apps and caches results. Concurrent calls are safe, but may both build one app.
+// Renderer builds apps and caches results. Concurrent calls are safe, but two calls may build the same app.
 type Renderer struct {
 	builder Builder
 	builds  atomic.Int64

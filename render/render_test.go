@@ -416,7 +416,7 @@ func TestRandomCommits(t *testing.T) {
 	change := func(files map[string]string) map[string]string {
 		next := maps.Clone(files)
 		name := anyPath()
-		maps.DeleteFunc(next, func(file, _ string) bool { // a folder or a file gives way
+		maps.DeleteFunc(next, func(file, _ string) bool { // removes files that conflict with the new path
 			return strings.HasPrefix(file, name+"/") || strings.HasPrefix(name, file+"/") || random.IntN(20) == 0
 		})
 		next[name] = []string{"1", "2", linkTo + "a", linkTo + "b", submodule}[random.IntN(5)]

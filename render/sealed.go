@@ -140,8 +140,8 @@ func again(of *treeFS, app rollout.App, set func(*treeFS)) ([]rollout.Object, er
 	return objects, err
 }
 
-// orDepends returns err if a build with other substitutes has the same error. If not, its error says that the build's
-// success depends on encrypted values.
+// orDepends returns err if a build with other substitutes has the same error. Otherwise, it returns the error that the
+// build's success depends on encrypted values.
 func orDepends(fs *treeFS, app rollout.App, err error) error {
 	if len(fs.encrypted) == 0 || fs.failed != nil || rollout.ReasonOf(err) == rollout.HeldUndecryptable {
 		return err
@@ -164,8 +164,8 @@ func dependsOn(file, what string) error {
 	return &rollout.InvalidError{File: file, Msg: what + " " + onlyInSecrets, Fix: encryptLess}
 }
 
-// dependsSomewhere returns an error without a field. Errors with fields could reveal a password, if a hundred objects
-// each test one character.
+// dependsSomewhere returns an error without a field. A field could reveal a password, because each of many objects can
+// test one character.
 func dependsSomewhere(file, what string) error {
 	return &rollout.InvalidError{File: file, Msg: what + " " + onlyInSecrets,
 		Fix: "look for templates that test encrypted values, and encrypt only values of Secrets " +
@@ -249,7 +249,8 @@ func keep(sealed, twin []rollout.Object) []rollout.Object {
 	return sealed
 }
 
-// merge copies Secrets' values from open to sealed. Errors name no object, because a name may contain a value.
+// merge copies Secrets' values from the open build's objects to the sealed objects. Errors name no object, because a
+// name may contain a value.
 func merge(c *comparison, sealed, open []rollout.Object, file string) ([]rollout.Object, error) {
 	open, lone := counterparts(sealed, open)
 	if lone != (rollout.Ref{}) {

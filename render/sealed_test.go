@@ -24,7 +24,8 @@ stringData:
   user: postgres
 `
 
-// encryptedApp returns an app whose entry has the field decryption, and the app's files. The parameter files adds or replaces files.
+// encryptedApp returns an app whose entry has the field "decryption", and the app's files. The given files supplement or replace the app's
+// files.
 func encryptedApp(files map[string]string) (rollout.App, map[string]string) {
 	all := merged(map[string]string{
 		"a/kustomization.yaml": "resources: [deployment.yaml, secret.yaml]\n",
@@ -189,7 +190,7 @@ func TestEncryptedIsHeld(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			app, all := encryptedApp(merged(more{"a/secret.yaml": c.secret}, c.more))
-			if name == "no entry" { // the app's entry has no field decryption
+			if name == "no entry" { // the app's entry has no field "decryption"
 				app.Decryption = ""
 			}
 			_, err := opener(t, key).Render(newTree(all), app, rollout.Commit{})

@@ -13,7 +13,8 @@ import (
 
 var valueFields = []string{"data", "stringData"}
 
-// counterparts returns the objects of "other" in the order of "of". lone is an object that only one build has.
+// counterparts returns the other build's objects in the first build's order. If only one build has an object, it
+// returns only that object's ref.
 func counterparts(of, other []rollout.Object) (in []rollout.Object, lone rollout.Ref) {
 	base := func(o rollout.Object) rollout.Ref {
 		ref := o.Ref()

@@ -101,8 +101,8 @@ func (d *document) deployment() rollout.Object {
 	}
 }
 
-// merge writes settings into the workload's spec, and reads missing settings from the spec. own gets errors about the
-// document, and other gets errors about the workload.
+// merge writes settings into the workload's spec, and reads missing settings from the spec. Errors about the document
+// go to the reader "own", and errors about the workload to the reader "other".
 func (d *document) merge(from *deploymentForm, o rollout.Object, own, other *rollout.Reader) {
 	into := o.Map("spec")
 	if from.Paused {

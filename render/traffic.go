@@ -117,7 +117,7 @@ func (a *assembly) blameTraffic(err error, d *document) error {
 	return a.blame(err, d.ref)
 }
 
-// checkTraffic writes all routes into copies, to find errors before a release.
+// checkTraffic writes all routes into copies of the objects, to find errors before a release.
 func (a *assembly) checkTraffic() error {
 	all, made := traffic.NewObjects(a.Objects), map[rollout.Ref]*document{}
 	for _, d := range a.documents {

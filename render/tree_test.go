@@ -17,8 +17,8 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// memTree is a rollout.Tree over a map of files. A content that begins with linkTo makes a symlink. The content of the constant submodule
-// makes a submodule. The ids of files and folders are hashes of their contents, as in Git.
+// memTree is a rollout.Tree over a map of files. A content that begins with "-> " makes a symlink, and the content "(submodule)" makes a
+// submodule. The ids of files and folders are hashes of their contents, as in Git.
 type memTree struct {
 	entries map[string]rollout.Entry
 	folders map[string][]rollout.Entry
@@ -111,7 +111,6 @@ func must(t testing.TB, err error) {
 // demo is an app whose folder is the root of the repository.
 var demo = rollout.App{Name: "demo", Namespace: "shop"}
 
-// rendered renders an app in a repository with the given files.
 func rendered(files map[string]string, app rollout.App) (*rollout.Render, error) {
 	return render.New(render.InProcess{}).Render(newTree(files), app, rollout.Commit{})
 }

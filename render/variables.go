@@ -217,7 +217,7 @@ func fieldBelow(at, key string) string {
 	return key
 }
 
-// script and shell match shell texts: a key such as data[run.sh], or a command with shell operators.
+// scriptFile matches a key such as data[run.sh]. scriptLine and shellSigns match a command with shell operators.
 var (
 	scriptFile = regexp.MustCompile(`\.(sh|bash|zsh|ksh)\]$`)
 	scriptLine = regexp.MustCompile(`\.(command|args)\[\d+\]$`)

@@ -109,8 +109,8 @@ func TestOneVersionBesideOthers(t *testing.T) {
 	compare.CheckNamed(t, "warnings", []string(nil), r.Warnings)
 }
 
-// TestTargetAfterConversion converts the documents of an app, but not its target without a group. A warning names the target, because its
-// patch has no effect.
+// TestTargetAfterConversion converts an app's documents, but not a patch's target without a group. The patch has no effect, so a warning
+// names the file.
 func TestTargetAfterConversion(t *testing.T) {
 	r := renderRepo(t, map[string]string{
 		"kustomization.yaml": "resources: [web.yaml]\npatches:\n- target: {version: v1alpha1, kind: Rollout}\n" +

@@ -44,7 +44,6 @@ func TestPagesOfWorkloads(t *testing.T) {
 	}
 }
 
-// kindsOf returns the kinds of workloads that a configuration lists.
 func kindsOf(t *testing.T, text string) string {
 	t.Helper()
 	const head = "apiVersion: gitrollout.dev/v1alpha1\nkind: Config\napps: [{path: apps/*}]\n"

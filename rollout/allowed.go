@@ -9,8 +9,8 @@ import (
 // OwnNamespace is gitrollout's default namespace.
 const OwnNamespace = "gitrollout"
 
-// MayWriteIn reports whether the app may have objects in a namespace: the app's Namespace, or a match of Namespaces.
-// Only the literal entry kube-system allows kube-system. gitrollout's namespace (own) is forbidden.
+// MayWriteIn reports whether the app may have objects in a namespace: its own, or one that Namespaces matches. For
+// kube-system, Namespaces must have the full name. gitrollout's namespace (own) is forbidden.
 func (a App) MayWriteIn(namespace, own string) bool {
 	listed := strings.Fields(a.Namespaces)
 	switch namespace {
@@ -24,7 +24,7 @@ func (a App) MayWriteIn(namespace, own string) bool {
 	return matchesAny(listed, namespace)
 }
 
-// MayHave reports whether ClusterResources permits a Ref.GroupKind.
+// MayHave reports whether ClusterResources permits a kind, in the form of Ref.GroupKind.
 func (a App) MayHave(kind string) bool {
 	listed := strings.Fields(a.ClusterResources)
 	return slices.Contains(listed, "*") || matchesAny(listed, kind)

@@ -38,7 +38,7 @@ type Metric struct {
 	Retention               int  // number of newest measurements kept; default 10
 	DryRun                  bool // the verdict has no effect
 
-	// Argo Rollouts lacks the following fields.
+	// Argo Rollouts lacks the next four fields.
 	OnNoData   NoData   // how an empty result counts; default NoDataError
 	MinSamples int      // with fewer samples, OnNoData applies; if OnNoData is "", the result is Pending
 	StartWhen  string   // ignore results until this condition is first true; "": none
@@ -48,8 +48,8 @@ type Metric struct {
 	Config   map[string]any       // the provider's settings, as in the manifest
 	Secrets  map[string]SecretRef // arguments read from Secrets at each measurement
 
-	// Pods has arguments whose values are computed at each measurement. Latest and Stable stand for the new and the
-	// stable version's pod-template-hash. Other values contain variables, such as "{{templates.NAME.podTemplateHash}}".
+	// Pods has arguments whose values are computed at each measurement. The text Latest or Stable stands for the new or
+	// stable version's pod-template-hash. Other texts contain variables, such as "{{templates.NAME.podTemplateHash}}".
 	Pods map[string]string
 }
 
@@ -57,7 +57,7 @@ type Metric struct {
 type NoData string
 
 const (
-	NoDataError NoData = ""     // the conditions decide; most cause an error, as in Argo Rollouts
+	NoDataError NoData = ""     // the conditions decide; as in Argo Rollouts, most conditions then cause an error
 	NoDataWait  NoData = "wait" // ignored: the metric is measured again
 	NoDataPass  NoData = "pass"
 	NoDataFail  NoData = "fail"
@@ -71,9 +71,9 @@ type Compare struct {
 	Confidence float64 `json:"confidence"`
 	// Histogram means that queries return cumulative buckets (label le, or a native histogram), not [bad, all].
 	Histogram bool `json:"histogram,omitempty"`
-	// By is a label. For label user, the comparison counts users, not requests.
+	// By is a label. The comparison counts the label's values, such as users, instead of requests.
 	By string `json:"by,omitempty"`
-	// Before compares with the former version, as measured at the release's start, instead of stable.
+	// Before, in a watch, compares with the former version at the release's start, and not with stable.
 	Before bool `json:",omitempty"`
 }
 

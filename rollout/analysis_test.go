@@ -8,7 +8,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// TestMetricsOfASpec checks that Metrics returns the metrics of all analyses: of background, steps, experiments and blue-green switches.
+// TestMetricsOfASpec checks that Metrics returns the metrics of background analyses, steps, experiments and blue-green switches.
 func TestMetricsOfASpec(t *testing.T) {
 	of := func(names ...string) *rollout.Analysis {
 		a := &rollout.Analysis{}

@@ -120,7 +120,7 @@ func ProposalBranch(kind ProposalKind, cluster, app string) string {
 	return OwnBranches + string(kind) + "/" + cluster + "/" + app
 }
 
-// JointBranch returns the branch that approves a commit for many apps. No app's branch has an "@".
+// JointBranch returns the branch whose merge approves a commit for many apps. No app's branch has an "@".
 func JointBranch(cluster, commit string) string {
 	return ProposalBranch(ProposePromotion, cluster, "@"+commit[:min(12, len(commit))])
 }

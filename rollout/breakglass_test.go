@@ -32,7 +32,7 @@ func TestParseBreakGlass(t *testing.T) {
 	}
 }
 
-// TestBreakGlassText checks the text for a rollback's reason. The text must not have the annotation's control characters.
+// TestBreakGlassText checks the text of a rollback's reason. The text must not have the annotation's control characters.
 func TestBreakGlassText(t *testing.T) {
 	for _, c := range []struct{ by, reason, want string }{
 		{"ann", "v2 burns", "aborted by break glass of ann: v2 burns"}, {"", "", "aborted by break glass"},

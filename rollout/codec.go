@@ -47,7 +47,7 @@ func decode[T any](file, kind string, data []byte) (*T, error) {
 	return into, nil
 }
 
-// manyDocuments exists because the YAML parser ignores all documents but the first.
+// manyDocuments finds a second document, which the YAML parser would ignore.
 func manyDocuments(data []byte) bool {
 	content, split := false, false
 	for line := range strings.Lines(string(data)) {

@@ -70,7 +70,7 @@ func TestStateGoldenFile(t *testing.T) {
 	compare.CheckNamed(t, "round trip", wantState, *back)
 }
 
-// edit returns the encoding of fullState, with the first occurrence of the text old replaced.
+// edit returns fullState's encoding after replacing the first occurrence of a text.
 func edit(t *testing.T, old, with string) string {
 	t.Helper()
 	data, err := fullState().Encode()

@@ -24,7 +24,7 @@ func parsed(t *testing.T, text string) *rollout.Config {
 	return c
 }
 
-// checkRefused checks that ParseConfig refuses a text. The error must be the file's name and then exactly the text want.
+// checkRefused checks that ParseConfig refuses a text. The error must be the file's name and then exactly the given text.
 func checkRefused(t *testing.T, name, config, want string) {
 	t.Helper()
 	_, err := rollout.ParseConfig(prodConfig, []byte(configHead+config))
@@ -214,8 +214,8 @@ func TestAppsHaveTheLimitsOfTheirConfiguration(t *testing.T) {
 	}
 }
 
-// TestVariableEntries checks that an app gets the variables of its entry, encoded in a fixed order. An entry with an empty field substitute
-// turns substitution on. An entry without this field does not.
+// TestVariableEntries checks that an app gets the variables of its entry, encoded in a fixed order. "substitute: {}" turns substitution on.
+// An entry without substitute and substituteFrom leaves it off.
 func TestVariableEntries(t *testing.T) {
 	const app = "apps:\n- path: shop\n  "
 	for entry, want := range map[string]rollout.Variables{

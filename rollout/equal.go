@@ -10,7 +10,7 @@ import (
 // equality compares like Kubernetes: an empty list equals nil, and time zones have no effect.
 var equality = conversion.EqualitiesOrDie(time.Time.Equal)
 
-// Equal compares states by equality.
+// Equal compares all fields of states except APIVersion, Kind and Seal.
 func (s *State) Equal(o *State) bool {
 	if reflect.DeepEqual(s, o) { // quick, because states share most values
 		return true

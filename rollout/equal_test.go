@@ -10,8 +10,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// fill sets each leaf field below v, and increments n for each. All leaves of one type get the same value, except the leaf at
-// which n reaches odd.
+// fill sets each leaf field below v, and counts the leaves in n. All leaves of one type get the same value, except leaf number `odd`.
 func fill(v reflect.Value, n *int, odd int) {
 	switch v.Kind() {
 	case reflect.Pointer:

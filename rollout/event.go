@@ -15,7 +15,7 @@ const (
 	EventPromoted             EventKind = "promoted"        // a user let the release continue
 	EventCompleted            EventKind = "completed"       // the release is stable
 	EventAborted              EventKind = "aborted"         // a rollback begins; the release is rejected
-	EventRolledBack           EventKind = "rolledBack"      // a rollback begins without rejection, as by a revert
+	EventRolledBack           EventKind = "rolledBack"      // a rollback without rejection begins, as after a revert
 	EventRestored             EventKind = "restored"        // the rollback has ended
 	EventAnalysisStarted      EventKind = "analysisStarted" // on-analysis-run-running
 	EventAnalysisFailed       EventKind = "analysisFailed"  // on-analysis-run-failed

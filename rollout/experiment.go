@@ -10,7 +10,7 @@ type Experiment struct {
 
 	// Duration starts when all pods are available. If nil, the required analyses end the step.
 	Duration *time.Duration `json:"duration" min:"1" fix:"leave duration out to wait for the analyses with requiredForCompletion: true"`
-	// ProgressDeadlineSeconds limits the time without another ready pod. If this time passes before all pods are
+	// ProgressDeadlineSeconds limits the time in which no further pod becomes ready. If it passes before all pods are
 	// available, the release is rolled back. Default: the Rollout's.
 	ProgressDeadlineSeconds int `json:"progressDeadlineSeconds" own:"" min:"1" fix:"write seconds, or leave it out"`
 }
@@ -50,7 +50,7 @@ func (e *Experiment) RunsOn(ref SpecRef) (ExperimentTemplate, bool) {
 	return Find(e.Templates, func(t ExperimentTemplate) bool { return t.SpecRef == ref })
 }
 
-// Weight returns the sum of a version's weights; for "", of all weights.
+// Weight returns the sum of a version's weights or, for "", of all weights.
 func (e *Experiment) Weight(ref SpecRef) (sum int) {
 	if e == nil {
 		return 0

@@ -64,7 +64,7 @@ type fleetFreeze struct {
 	Until  string `json:"until" like:"time"`
 }
 
-// ParseFleet reads a fleet strictly. The parameter clusters has all clusters with a configuration.
+// ParseFleet reads a fleet strictly. Its second argument lists all clusters with a configuration.
 func ParseFleet(data []byte, clusters []string) (*Fleet, error) {
 	raw, err := decode[fleetFile](FleetPath, "Fleet", data)
 	if err != nil {

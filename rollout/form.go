@@ -95,7 +95,7 @@ type Format struct {
 	What, Fix string // the error for X is: "X is not " + What
 }
 
-// Formats returns the formats that tags name.
+// Formats returns the formats by the names in tags.
 func Formats() map[string]Format { return formats }
 
 var formats = map[string]Format{

@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// HashVersion prefixes template hashes, and changes with the algorithm.
+// HashVersion is the prefix of template hashes, and changes with the algorithm.
 const HashVersion = "h1"
 
 const contentVersion = "c1"

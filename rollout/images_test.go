@@ -32,7 +32,6 @@ func TestImagesAndLabels(t *testing.T) {
 	compare.CheckNamed(t, "bounded images", 20, len(r.Images()))
 }
 
-// TestShownImages checks which images ShownImages returns for a version, given the images of another version.
 func TestShownImages(t *testing.T) {
 	for _, c := range []struct{ images, other, want string }{
 		{"", "", ""}, {"web:2 proxy:1", "", "web:2"}, {"web:2 proxy:1", "web:1 proxy:1", "web:2"},
@@ -43,7 +42,6 @@ func TestShownImages(t *testing.T) {
 	}
 }
 
-// TestShortImage checks the short form of images with registries, ports and digests.
 func TestShortImage(t *testing.T) {
 	for image, want := range map[string]string{
 		"web": "web", "web:v2": "web:v2", "ghcr.io/acme/web:v2": "web:v2", "localhost:5000/web": "web",

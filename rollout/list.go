@@ -2,7 +2,7 @@ package rollout
 
 import "slices"
 
-// Find returns the first element for which is returns true.
+// Find returns the first element that the function accepts.
 func Find[T any](all []T, is func(T) bool) (found T, exists bool) {
 	if i := slices.IndexFunc(all, is); i >= 0 {
 		return all[i], true

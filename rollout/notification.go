@@ -10,7 +10,7 @@ import (
 	"reflect"
 	"slices"
 	"strings"
-	texttemplate "text/template" // renamed: tests declare a function template
+	texttemplate "text/template" // renamed, because tests declare a function "template"
 	"time"
 )
 

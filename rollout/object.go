@@ -63,8 +63,8 @@ func (o Object) Keeps() string {
 	return ""
 }
 
-// Told returns the object for comparison and display. It omits the data of a CreateOnly object, because this data is
-// often random.
+// Told returns the object for comparison and display. It reduces a CreateOnly object to its identity, because the data
+// is often random.
 func (o Object) Told() Object {
 	if !o.CreateOnly() {
 		return o

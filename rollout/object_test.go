@@ -127,7 +127,7 @@ func TestKindsOfWorkloads(t *testing.T) {
 	compare.Check(t, web, spelled)
 }
 
-// TestHoldsData checks for which kinds of objects HoldsData reports that a deletion would lose data of users.
+// TestHoldsData checks the kinds of objects whose deletion would lose users' data.
 func TestHoldsData(t *testing.T) {
 	for ref, want := range map[rollout.Ref]bool{
 		{Kind: "Namespace"}: true, {Kind: "PersistentVolumeClaim"}: true, {Kind: "PersistentVolume"}: true,

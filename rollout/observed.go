@@ -20,7 +20,7 @@ type Observed struct {
 // Trouble is a live object that kstatus, as used by Flux, finds unhealthy.
 type Trouble struct {
 	Ref     Ref
-	Failed  bool   // true: failed for kstatus; false: may still become ready
+	Failed  bool   // true: kstatus says Failed; false: may still become ready
 	Message string // the controller's reason on one line; may change while the problem lasts
 }
 
@@ -47,7 +47,7 @@ type ObservedWorkload struct {
 	Hash       Hash       // AnnotationHash, "" if gitrollout never applied the workload
 	Serial     int        // LabelSerial; 0 without the label, or if another app owns the workload
 	BreakGlass string     // AnnotationBreakGlass; "" without, or if another app owns the workload
-	Synced     bool       // the controller has seen the newest spec, and the watch has the newest revision
+	Synced     bool       // the controller has seen the newest spec, and gitrollout has seen the newest revision
 	Complete   bool       // all pods have the newest template and are available; no old pod is left
 	Available  int        // status.availableReplicas
 	Surge      int        // Deployments: how many pods the live strategy allows above Replicas
@@ -74,7 +74,7 @@ type Revision struct {
 	ReadySince []time.Time // when each Ready pod among Pods became Ready, oldest first
 	Available  int         // ReplicaSets: status.availableReplicas
 	Problem    string      // main reason why a pod is not Ready or cannot be created, or ""
-	Members    []Pod       // all pods, also terminating, sorted by name
+	Members    []Pod       // all pods, including terminating pods, sorted by name
 }
 
 // Pin is a label that only one version's pods have, for a Service's selector.

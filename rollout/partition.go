@@ -8,9 +8,9 @@ import (
 	"strings"
 )
 
-// Partitioned describes a kind of workload with a partition: a field for how many pods keep the old version. Objects
-// need spec.template and, without Nodes, spec.replicas. A pod's LabelRevision must equal its ControllerRevision's
-// LabelRevision or, if that revision lacks the label, the revision's name.
+// Partitioned describes a kind of workload with a partition: a field that counts old pods or, with CountsNew, new pods.
+// Objects need spec.template and, without Nodes, spec.replicas. A pod's LabelRevision must equal its
+// ControllerRevision's LabelRevision or, if that revision lacks the label, the revision's name.
 type Partitioned struct {
 	APIVersion string
 	Kind       string
@@ -63,8 +63,8 @@ var PartitionedKinds = []Partitioned{
 			Available: "status.numberAvailable", UpdateRevision: "status.daemonSetHash"}},
 }
 
-// FindPartitioned finds a kind in the list more or in the built-in kinds. If only other apiVersions of the kind exist,
-// the second result lists them.
+// FindPartitioned finds a kind in PartitionedKinds or the additional kinds. If only other apiVersions of the kind
+// exist, the second result lists them.
 func FindPartitioned(more []Partitioned, apiVersion, kind string) (p *Partitioned, instead []string) {
 	group := Object{"apiVersion": apiVersion}.Ref().Group
 	for _, p := range slices.Concat(more, PartitionedKinds) {
@@ -173,7 +173,7 @@ func (s Spec) Unavailable(live ObservedWorkload, n int) int {
 	return s.MaxUnavailable.RoundDown(n)
 }
 
-// Partitioneds returns the staged workloads' kinds that have a partition.
+// Partitioneds returns the Partitioned kinds of staged workloads.
 func Partitioneds(renders ...*Render) []Partitioned {
 	found := map[Ref]Partitioned{}
 	for _, r := range renders {

@@ -68,7 +68,7 @@ func TestWorkloadsOfAConfiguration(t *testing.T) {
 	}
 }
 
-// TestWorkloadsOfAState checks that State.Workloads returns a workload outside WorkloadKinds only if a recorded release has its template.
+// TestWorkloadsOfAState checks that State.Workloads returns a workload outside WorkloadKinds only if a release has the workload's template.
 func TestWorkloadsOfAState(t *testing.T) {
 	clone, _ := rollout.WorkloadOf(rollout.Ref{Group: "apps.kruise.io", Kind: "CloneSet", Namespace: "shop", Name: "web"})
 	s := rollout.State{Inventory: []rollout.Ref{clone.Ref(), web.Ref(), {Kind: "Service", Namespace: "shop", Name: "web"}}}

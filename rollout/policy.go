@@ -16,7 +16,7 @@ type Policy struct {
 	Projects  []Project
 }
 
-// PolicyAllow in Policy.Unmatched permits apps without a project.
+// PolicyAllow is a value of Policy.Unmatched. It permits apps without a project.
 const PolicyAllow = "allow"
 
 // Project has rules for some apps, in addition to the configuration's rules.
@@ -179,14 +179,14 @@ func (p *Project) Bars(author string) (why string, some bool) {
 	return why, some
 }
 
-// Bounded returns the app with the project's bounds, for MayWriteIn and MayHave.
+// Bounded returns the app with the project's bounds in the fields that MayWriteIn and MayHave read.
 func (p *Project) Bounded(app App) App {
 	app.Namespace, app.Namespaces = "", strings.Join(p.Namespaces, " ")
 	app.ClusterResources = strings.ReplaceAll(" "+strings.Join(p.ClusterResources, " "), " /", " ")
 	return app
 }
 
-// HasSource reports whether Sources allows a file. "*" and "?" match within a name, "**" any folders.
+// HasSource reports whether Sources allows a file. "*" and "?" match within a name, and "**" matches any folders.
 func (p *Project) HasSource(file string) bool {
 	return len(p.Sources) == 0 || slices.ContainsFunc(p.Sources, func(pattern string) bool {
 		return matchesFolders(strings.Split(pattern, "/"), strings.Split(file, "/"))

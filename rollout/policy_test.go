@@ -11,7 +11,7 @@ import (
 
 const policyHead = "apiVersion: gitrollout.dev/v1alpha1\nkind: Policy\n"
 
-// project returns a policy's field projects with one project. The parameter more has further fields of the project.
+// project returns the YAML of a policy's projects: one project, with further fields.
 func project(more string) string {
 	return "projects:\n- {name: shop, apps: [shop, shop-*], namespaces: [shop]" + more + "}\n"
 }

@@ -23,10 +23,10 @@ const (
 // Verbs lists all decisions.
 func Verbs() []Verb { return []Verb{Promote, Hold, Abort, Retry, Restart} }
 
-// Full in Through opens all gates and skips all remaining steps.
+// Full is a value of Through. It opens all gates and skips all remaining steps.
 const Full = "full"
 
-// ThroughEntry as Through lets an app take a change ahead of the app's cohort or stage. It opens no step's gate.
+// ThroughEntry is a value of Through. It lets an app take a change ahead of its cohort or stage, but opens no gate.
 const ThroughEntry = "entry"
 
 // Promotion is the file .gitrollout/<cluster>/promote/<app>.yaml. It names a hash, and may name workloads and the
@@ -36,7 +36,7 @@ type Promotion struct {
 	Kind       string `json:"kind"` // Promotion
 	Release    Hash   `json:"release" needs:"name the release's hash, such as h1-7b4e2a91d0" like:"hash"`
 	Through    string `json:"through,omitempty"` // for all workloads: a step's name, number from 1, or "full"
-	// Workloads has, instead of Through, a value for each workload to promote.
+	// Workloads has a value of Through for each workload to promote. With Workloads, Through is empty.
 	Workloads map[Workload]string `json:"workloads,omitempty"`
 	Since     time.Time           `json:"since,omitzero"` // Release.Since of the attempt; zero: any attempt
 	Decision  Verb                `json:"decision,omitempty" oneOf:"promote hold abort retry restart" default:"promote"`
@@ -132,8 +132,8 @@ func (p Promotion) Encode() ([]byte, error) {
 	return encode(p)
 }
 
-// Opens reports whether the gate of the step at index opens. In names, "" is a step without a name. If the file names
-// an unknown step, no gate opens.
+// Opens reports whether the file opens a step's gate. The list of names has "" for a step without a name. If the file
+// names an unknown step, no gate opens.
 func (p *Promotion) Opens(release Hash, w Workload, names []string, index int) bool {
 	last, found := p.Last(w, names)
 	return found && index <= last && p.Says(Promote, release)
@@ -162,7 +162,7 @@ func (p *Promotion) Last(w Workload, names []string) (index int, found bool) {
 	}
 }
 
-// Says reports whether the promotion has the decision v for the release.
+// Says reports whether the promotion has a decision for the release. A Barred file never says Promote.
 func (p *Promotion) Says(v Verb, release Hash) bool {
 	return p != nil && p.Decision == v && p.Release == release && release != "" && (v != Promote || !p.Barred)
 }

@@ -29,8 +29,7 @@ type Reader struct {
 	forms    map[reflect.Type][]Field
 }
 
-// Read reads JSON values into a pointer. In errors, the parameter `at` precedes the path. For credentials, see
-// Reader.Hide.
+// Read reads JSON values into a pointer. In errors, each path begins with `at`. For credentials, see Reader.Hide.
 func Read(at string, raw, into any) *InvalidError {
 	var r Reader
 	r.Read(at, raw, into)

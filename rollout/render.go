@@ -128,7 +128,7 @@ type Render struct {
 	Generated []Ref             // objects generated for routers during releases, sorted
 
 	packed string  // Objects as JSON, after Pack
-	of     *Render // the packed render from which Unpacked made this
+	of     *Render // the packed render from which Unpacked made this render
 }
 
 // Pack stores Objects as JSON, which takes a tenth of the memory. Objects is then nil.
@@ -197,7 +197,7 @@ func (r *Render) Version() Hash { return cmp.Or(r.Release(), r.Content) }
 // InvalidError is an error in the users' repository. It stops one app's updates. An error in the configuration stops
 // all apps' updates. The text must be stable, because each new text is committed.
 type InvalidError struct {
-	// About is the object with the error if the object's file is unknown. It is empty for the document being read.
+	// About is the object with the error if the object's file is unknown. An empty About means the document being read.
 	About Ref    `json:"about,omitzero"`
 	File  string `json:"file,omitempty"`  // path in the repository, "" if in no single file
 	Line  int    `json:"line,omitempty"`  // line of Field, 0 if unknown

@@ -7,7 +7,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// TestPackedRender checks that a packed render has the same objects as before, and that Packed returns no changed copy's original.
+// TestPackedRender checks that a packed render has the same objects as before, and that Packed does not return a changed copy's original.
 func TestPackedRender(t *testing.T) {
 	objects := []rollout.Object{{"kind": "ConfigMap", "data": map[string]any{"a": "<&>"}},
 		{"kind": "Odd", "spec": map[string]any{"n": int64(1) << 60, "f": 0.5, "list": []any{nil, true, []any{}, map[string]any{}}}}}

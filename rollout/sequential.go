@@ -44,7 +44,7 @@ func (s *Sequential) Value() float64 {
 // version's requests that are bad, divided by stable's fraction.
 var Ratios = [8]float64{1.25, 1.6, 2, 3, 5, 10, 25, 60}
 
-// Test counts bad requests of one bound.
+// Test counts bad requests. A histogram has one Test for each bound.
 type Test struct {
 	Bound          float64 // in a histogram, slower requests are bad; else 0
 	Canary, Stable int     // bad requests

@@ -35,7 +35,7 @@ func (s SharedChanges) check(file string) error {
 	return nil
 }
 
-// Sizes returns each cohort's size for n apps, including the apps of earlier cohorts. Sizes increase; the last is n.
+// Sizes returns, for n apps, each cohort's size plus the sizes of earlier cohorts. Sizes increase; the last is n.
 func (s SharedChanges) Sizes(n int) (sizes []int) {
 	last := 0
 	for _, c := range s.Cohorts {

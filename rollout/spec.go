@@ -104,7 +104,7 @@ type Step struct {
 	SetWeight      *int         `json:"setWeight" max:"1000000"`
 	Pause          *Pause       `json:"pause"`
 	SetCanaryScale *CanaryScale `json:"setCanaryScale"`
-	// Headers changes headers of requests to the new version, during this step only.
+	// Headers modifies the headers of requests to the new version, during this step only.
 	Headers *HeaderModifier `json:"requestHeaderModifier" own:""`
 
 	Analysis   *Analysis

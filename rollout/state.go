@@ -43,7 +43,7 @@ type State struct {
 	Phase      Phase         `json:"phase" serial:"yes"`
 	Reason     string        `json:"reason,omitempty" serial:"yes"`   // why the app is in this phase, as one sentence
 	Unhealthy  string        `json:"unhealthy,omitempty" serial:"no"` // problem that outlasted its deadline while no release ran
-	Kept       string        `json:"kept,omitempty" serial:"no"`      // why objects removed from Git still exist; the fix
+	Kept       string        `json:"kept,omitempty" serial:"no"`      // why objects removed from Git still exist, and the fix
 	Ignored    string        `json:"ignored,omitempty" serial:"no"`   // the policy's reason to ignore the promotion file, or ""
 	Held       *Held         `json:"held,omitempty" serial:"no"`
 	Source     string        `json:"source,omitempty" serial:"no"`    // commit whose render is applied
@@ -58,7 +58,7 @@ type State struct {
 	Rollback   *Rollback     `json:"retreat,omitempty" serial:"yes"`  // set only while Aborting
 	Watch      *Watch        `json:"watch,omitempty" serial:"yes"`    // the watch of Stable; set only while Healthy
 	Rejected   []Rejection   `json:"rejected,omitempty" serial:"yes"` // rejected versions, newest first, at most MaxHistory
-	Verified   []Hash        `json:"verified,omitempty" serial:"yes"` // versions once stable, newest first, at most MaxHistory
+	Verified   []Hash        `json:"verified,omitempty" serial:"yes"` // stable versions, newest first, at most MaxHistory
 	Adopts     Hash          `json:"adopts,omitempty" serial:"yes"`   // version to adopt from another controller
 	Pong       []Workload    `json:"pong,omitempty" serial:"yes"`     // workloads whose stable Service is the pong Service
 	Replicas   []Replicas    `json:"replicas,omitempty" serial:"yes"` // the head's replicas that differ from Source's
@@ -75,7 +75,7 @@ type Entered struct {
 	At     time.Time `json:"at"`
 	Commit string    `json:"commit"`
 	Was    string    `json:"was,omitempty"` // the previous commit; a return to that commit's files does not wait
-	Well   time.Time `json:"well,omitzero"` // when the app was healthy; zero if the change makes a new version
+	Well   time.Time `json:"well,omitzero"` // when the app was healthy with the change; zero for a new version
 	Place
 }
 
@@ -185,7 +185,7 @@ func (r *Release) Same(o *Release) bool {
 	return r.Hash == o.Hash && r.Since.Equal(o.Since)
 }
 
-// Watch is the period after a release in which a failed analysis rolls the app back.
+// Watch is the period after a release. During this period, a failed analysis rolls the app back.
 type Watch struct {
 	Until  time.Time `json:"until"`
 	Began  time.Time `json:"began"`
@@ -221,7 +221,8 @@ type Progress struct {
 	// Suspended means 0 replicas. The step begins when the workload gets replicas.
 	Suspended bool `json:"suspended,omitempty"`
 
-	// Peak is recorded only at a step that takes over half of the progress deadline. A recovered pod makes no new peak.
+	// Peak is recorded only if half the progress deadline has passed since the step's start or the last Peak. A
+	// recovered pod makes no new peak.
 	Peak *Peak `json:"peak,omitempty"`
 
 	// Available is when all pods of the step's experiment became available. The experiment begins then.
@@ -237,8 +238,8 @@ type Peak struct {
 // Replicas has a workload's replicas, or an autoscaler's limits, in Git.
 type Replicas struct {
 	Workload Workload `json:"workload"`
-	Count    *int     `json:"count,omitempty"` // nil if an autoscaler sets the number
-	Least    *int     `json:"least,omitempty"` // an autoscaler's lower limit; Count is the upper limit
+	Count    *int     `json:"count,omitempty"` // replicas or upper limit; nil if an autoscaler sets the replicas
+	Least    *int     `json:"least,omitempty"` // an autoscaler's lower limit
 }
 
 // Rollback is the progress of a rollback to stable.

@@ -49,7 +49,7 @@ func parse(kind string, raw map[string]any) (config, error) {
 	return c, err
 }
 
-// checks has a function for each format in tags check:"…". Empty texts and texts with arguments are not checked.
+// checks has functions for formats in check:"…" tags. Texts that are empty or have arguments are not checked.
 var checks = map[string]func(field, text string) error{
 	"url": checkURL, "duration": checkDuration, "moment": checkMoment, "secretName": checkSecretName,
 	"jsonPath": checkJSONPath}

@@ -59,12 +59,10 @@ func documented(route string, allowed func(*http.Request) bool, check func(f *fa
 	}
 }
 
-// hasHeader allows requests with this header and value.
 func hasHeader(name, value string) func(*http.Request) bool {
 	return func(r *http.Request) bool { return r.Header.Get(name) == value }
 }
 
-// isReader allows requests of the user reader.
 func isReader(r *http.Request) bool {
 	user, password, _ := r.BasicAuth()
 	return user == "reader" && password == token
@@ -81,7 +79,7 @@ type canned struct {
 // token is the secret part of the credentials in each contract: a password, an API key or a token.
 const token = "s3cr3t/with+odd=chars"
 
-// asReader is the server's URL with the user reader, whose password is token.
+// asReader is the server's URL with the user name and password that isReader allows.
 const asReader = "http://reader:s3cr3t%2Fwith+odd=chars@HOST"
 
 func contracts() []contract {
@@ -183,7 +181,6 @@ func (f *fake) wantEqual(what string, got, want any) {
 	compare.CheckNamed(f.t, what+" differs", want, got)
 }
 
-// object decodes a JSON object in a request's body.
 func (f *fake) object(body string) (got map[string]any) {
 	f.t.Helper()
 	if err := json.Unmarshal([]byte(body), &got); err != nil {
@@ -192,7 +189,6 @@ func (f *fake) object(body string) (got map[string]any) {
 	return got
 }
 
-// form decodes a form in a request's body.
 func (f *fake) form(body string) url.Values {
 	f.t.Helper()
 	form, err := url.ParseQuery(body)

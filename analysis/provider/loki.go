@@ -11,7 +11,7 @@ import (
 
 // lokiConfig runs a metric query on Grafana Loki
 // (https://grafana.com/docs/loki/latest/reference/loki-http-api/#query-logs-at-a-single-point-in-time). lokiConfig has
-// the provider prometheus' fields except rangeQuery. Argo Rollouts lacks this provider.
+// prometheusConfig's fields except rangeQuery. Argo Rollouts lacks this provider.
 type lokiConfig struct {
 	Address string `json:"address" required:"give Loki's URL" check:"url"`
 	Query   string `json:"query" required:"write a metric query, as in sum(count_over_time({app=\"shop\"}[5m]))"`

@@ -24,7 +24,6 @@ func servePrometheus(path string, want url.Values) server {
 	})
 }
 
-// promReply returns a response of Prometheus or Loki with a result.
 func promReply(kind, result string) string {
 	return `{"status":"success","data":{"resultType":"` + kind + `","result":` + result + `}}`
 }

@@ -66,9 +66,9 @@ type promSeriesOf struct {
 	Histograms json.RawMessage   `json:"histograms"`
 }
 
-// promPair returns a function that reads [bad, all] from series with the labels n="bad" and n="of". If by is a label's
-// name, bad and all count the label's values that have a series above 0. If by is empty and no series has these labels,
-// the function returns all values.
+// promPair returns a function that reads [bad, all] from series with the labels n="bad" and n="of". If a label is
+// given, bad and all count its values that have a series above 0. If no label is given and no series has n="bad" or
+// n="of", the function returns all values.
 func promPair(by string) func(string, json.RawMessage) (any, error) {
 	return func(from string, raw json.RawMessage) (any, error) {
 		var series []promSeriesOf

@@ -2,7 +2,7 @@ package plan
 
 import "gitrollout.dev/gitrollout/rollout"
 
-func (p *Plan) AddApp(a App, changes bool) { p.add(a, changes) } // adds an app to a plan without a repository
+func (p *Plan) AddApp(a App, changes bool) { p.add(a, changes) } // adds an app to a plan
 
 var LongestRun = longestRun // returns the longest run of a rune
 

@@ -53,7 +53,7 @@ type App struct {
 	Notes     []Note                 `json:"notes,omitempty"`
 	Files     []string               `json:"files,omitempty"`   // changed source files
 	Enters    time.Time              `json:"enters,omitzero"`   // earliest entry into the cluster's stage, from Order
-	Begins    time.Time              `json:"begins,omitzero"`   // earliest begin; zero if begin or end is unknown
+	Begins    time.Time              `json:"begins,omitzero"`   // earliest begin; zero if Begins or Ends is unknown
 	Ends      time.Time              `json:"ends,omitzero"`     // earliest end; zero if unknown
 	AtLeast   Span                   `json:"atLeast,omitempty"` // without release windows and promotions
 	Gates     int                    `json:"gates,omitempty"`   // required promotions

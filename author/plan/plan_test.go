@@ -451,7 +451,7 @@ func TestMoment(t *testing.T) {
 	}
 }
 
-// TestCohorts checks the cohorts of a changed file that 12 apps read. A later cohort begins when the cohort before has been released and
+// TestCohorts checks the cohorts of a changed file that 12 apps read. A later cohort begins when the previous cohort has been released and
 // has soaked. There are no cohorts if over is 0 or at least the number of apps.
 func TestCohorts(t *testing.T) {
 	for name, tt := range map[string]struct {

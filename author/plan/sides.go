@@ -54,7 +54,7 @@ func (s *Sides) Read(base, head rollout.Tree) (err error) {
 
 const planners = 4
 
-// Add plans all apps. If ended returns an error, Add stops.
+// Add plans all apps. It stops if the function ended returns an error.
 func (p *Plan) Add(s *Sides, ended func() error) error {
 	if s.After.Behind != nil {
 		p.Error, p.Errors = rollout.ProblemOf(s.After.Behind), 1

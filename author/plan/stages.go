@@ -21,7 +21,7 @@ func Order(all []Plan, f *rollout.Fleet) {
 	isUnread := func(cluster string) bool {
 		return slices.ContainsFunc(all, func(p Plan) bool { return p.Cluster == cluster && p.Error != nil })
 	}
-	var least time.Time // lower limit for all apps; never if the previous stage has an invalid configuration
+	var least time.Time // earliest entry of all apps; equals never if the previous stage has an invalid configuration
 	for n, s := range f.Stages {
 		soaked := map[string]time.Time{}
 		for app, at := range changed(all, s.Clusters) {

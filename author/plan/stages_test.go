@@ -12,7 +12,7 @@ import (
 )
 
 // TestOrder checks the order, approvals and earliest times of the stages that a change reaches. A stage waits for the release and the soak
-// in the slowest cluster of the stage before. Rollbacks, versions that served before, and apps that the stage before does not change do not
+// in the slowest cluster of the previous stage. Rollbacks, former stable versions and apps without a change in the previous stage do not
 // wait.
 func TestOrder(t *testing.T) {
 	noon := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
@@ -69,7 +69,7 @@ func TestOrderByMaxUpdate(t *testing.T) {
 	for name, c := range map[string]struct {
 		most    rollout.Amount
 		without int // rank of a cluster without the change, or -1
-		invalid int // rank of the cluster with an invalid app; -2 - rank: the cluster's configuration is invalid; -1: none
+		invalid int // rank of a cluster with an invalid app, or -2-rank of a cluster with an invalid configuration, or -1
 		want    string
 	}{
 		"all":                   {rollout.Amount{Value: 100, Percent: true}, -1, -1, "0 0 0 0"},
@@ -117,7 +117,7 @@ func TestOrderByMaxUpdate(t *testing.T) {
 }
 
 // TestOrderDelaysSteps checks that an app's steps begin no earlier than the app's entry into the stage. Later step times stay. The times
-// are unknown if a cluster of the stage before cannot take the change.
+// are unknown if a cluster of the previous stage cannot take the change.
 func TestOrderDelaysSteps(t *testing.T) {
 	noon := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 	in := func(minutes int) time.Time { return noon.Add(time.Duration(minutes) * time.Minute) }

@@ -52,7 +52,7 @@ func (a App) Cost() string {
 // Short formats 1h0m0s as 1h.
 func Short(s Span) string { return rollout.ShortSpan(time.Duration(s)) }
 
-// Moment formats a time, with a weekday or date unless at is today.
+// Moment formats a time. It adds a weekday or a date if the time is not today.
 func Moment(at, now time.Time) string {
 	switch {
 	case at.IsZero():

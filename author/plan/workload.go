@@ -71,7 +71,7 @@ func (a *App) workloads(in Input) {
 }
 
 // runs returns the recorded analyses and, if no release runs, an analysis of the present traffic. It uses the base's
-// metrics, because a pull request must not choose the servers that plan connects to.
+// metrics, because a pull request must not choose the servers that get the queries.
 func (in Input) runs(w rollout.Workload) (runs []rollout.AnalysisRun) {
 	if in.State != nil {
 		runs = slices.Clip(in.State.Analyses)

@@ -190,8 +190,8 @@ type postBuild struct {
 	SubstituteFrom []struct{ Kind, Name string } `json:"substituteFrom"`
 }
 
-// variables keeps postBuild's inline values, and each ConfigMap with exactly one file for env or for all environments.
-// It adds other sources to Lost.
+// variables keeps postBuild's inline values, and ConfigMaps with exactly one file. Files for other environments than
+// env do not count. Other sources are added to Lost.
 func (g *Given) variables(configMaps map[string][]string, env string) {
 	if len(g.postBuild.Substitute)+len(g.postBuild.SubstituteFrom) == 0 {
 		return
@@ -263,8 +263,8 @@ func helmReleaseIn(file, text string) (g Given, is bool) {
 
 func clean(p string) string { return path.Clean(strings.TrimPrefix(p, "./")) }
 
-// carry copies settings of Argo CD's and Flux's objects into the entries. Objects for env take precedence. also maps a
-// chart's folder to the entries of its other releases. notes lists settings without an equivalent.
+// carry copies settings of Argo CD's and Flux's objects into the entries. Objects for env take precedence. The first
+// result maps a chart's folder to the entries of its other releases. The notes list settings without an equivalent.
 func (s Survey) carry(entries map[string]Entry, chosen []string, env string) (also map[string][]Entry, notes []string) {
 	by := map[string][]Given{}
 	for _, g := range s.Given {

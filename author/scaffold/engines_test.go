@@ -35,7 +35,7 @@ const (
 	argoApp     = "argoproj.io/v1alpha1 Application"
 )
 
-// document returns an object's manifest. kind has the apiVersion and the kind, as in the constants above.
+// document returns an object's manifest. The kind includes the apiVersion, as in the constants above.
 func document(kind, name, spec string) string {
 	version, kind, _ := strings.Cut(kind, " ")
 	return "---\napiVersion: " + version + "\nkind: " + kind + "\nmetadata: {name: " + name + "}\nspec: " + spec + "\n"

@@ -18,8 +18,8 @@ var synonyms = map[string][]string{
 	"staging": {"stage"}, "stage": {"staging"}, "dev": {"development"}, "development": {"dev"},
 }
 
-// Folders named in markers contain a folder for each environment, such as overlays/prod. Names in generic are too
-// general as an app's name.
+// Folders named in markers contain a folder for each environment, such as overlays/prod. The names in the list generic
+// are too general for an app.
 var (
 	markers = []string{"overlays", "overlay", "environments", "environment", "envs", "env", "clusters", "cluster",
 		"variants"}
@@ -27,7 +27,7 @@ var (
 		"deployments", "manifests", "config", "gitops", "services", "infrastructure", "infra"}
 )
 
-// Folders that match shown are not apps, except in a folder of ofApps, such as apps/docs.
+// Folders such as docs and tests are not apps, except in a folder of ofApps, such as apps/docs.
 var (
 	shown  = regexp.MustCompile(`^(docs?|documentation|scripts|hack|tests|e2e|samples?|examples?)$`)
 	ofApps = []string{"apps", "applications", "services"}

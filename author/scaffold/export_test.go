@@ -18,7 +18,7 @@ var (
 	ConfigText    = configText    // writes a configuration
 )
 
-// Roots returns the folders that no other folder uses.
+// Roots returns the kustomizations that can be apps.
 func (s *Survey) Roots() []string { return s.roots() }
 
 // Looked returns s with the maps that Look creates, and with the given engines.

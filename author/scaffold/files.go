@@ -146,7 +146,7 @@ func modeline(file, kind string) string {
 	return "# yaml-language-server: $schema=" + relative(path.Dir(file), SchemaFolder+"/"+kind+".json") + "\n"
 }
 
-// Rollouts returns new Rollouts and the changed kustomization. told lists why other Deployments get no Rollout.
+// Rollouts returns new Rollouts and the changed kustomization. The texts say why other Deployments get no Rollout.
 func Rollouts(tree rollout.Tree, r *rollout.Render) (files []File, told []string, err error) {
 	var names []string
 	for _, o := range r.Objects {

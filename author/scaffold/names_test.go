@@ -10,7 +10,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// TestNames checks the environment, the app's name, and the glob for similar apps that Propose derives from a folder's path.
+// TestNames checks three values from a folder's path: the environment, the app's name, and the glob for similar apps.
 func TestNames(t *testing.T) {
 	long := strings.Repeat("a", 62) + "-bc"
 	for dir, want := range map[string][3]string{ // the environment, the name and the glob
@@ -32,7 +32,8 @@ func TestNames(t *testing.T) {
 }
 
 // TestWhichCluster checks the chosen environment and cluster name. Common environments come first, in order of preference, then other
-// environments by name. Without environment and name, the cluster is prod. A given name may begin or end with the environment.
+// environments by name. If there is neither an environment nor a given name, the cluster is prod. A given name may begin or end with the
+// environment.
 func TestWhichCluster(t *testing.T) {
 	for _, c := range []struct{ roots, cluster, want, env string }{
 		{"web/overlays/us web/overlays/eu", "", "eu", "eu"},
@@ -150,7 +151,7 @@ func TestWhoKeepsAnObject(t *testing.T) {
 	compare.Contains(t, entriesOf(p), "clusterResources: [rbac.authorization.k8s.io/ClusterRole]")
 }
 
-// TestWhatEnginesSayThatIsLost checks that settings of Flux or Argo CD that an entry cannot have are reported.
+// TestWhatEnginesSayThatIsLost checks the messages about settings of Flux or Argo CD that an entry cannot have.
 func TestWhatEnginesSayThatIsLost(t *testing.T) {
 	got := proposed(t, withCharts(map[string]string{
 		"env/prod.yaml":               "a: 3\n",

@@ -27,7 +27,7 @@ type Proposal struct {
 	also  map[string][]Entry // by chart folder: the chart's other releases
 }
 
-// Entry is an entry of the configuration's list apps.
+// Entry is an entry under apps in the configuration.
 type Entry struct {
 	Path      string
 	Name      string             // "" for the default

@@ -22,7 +22,7 @@ func (empty) Lookup(name string) (rollout.Entry, bool, error) {
 func (empty) ReadDir(string) ([]rollout.Entry, error) { return nil, nil }
 func (empty) ReadBlob(id string) ([]byte, error)      { return nil, errors.New("no blob " + id) }
 
-// treeOf returns a tree of files, and of kustomizations without resources in the given folders.
+// treeOf returns a tree with the files, and with an empty kustomization in each of the folders.
 func treeOf(files map[string]string, kustomizations ...string) rollout.Tree {
 	var all []scaffold.File
 	for name, content := range files {
@@ -56,7 +56,6 @@ func propose(t *testing.T, tree rollout.Tree, cluster string, build scaffold.Bui
 	return p
 }
 
-// entriesOf returns the entries of a proposal as text.
 func entriesOf(p scaffold.Proposal) string {
 	return strings.TrimPrefix(scaffold.ConfigText(p.Entries), "apiVersion: gitrollout.dev/v1beta1\nkind: Config\napps:\n")
 }
@@ -127,7 +126,7 @@ func TestOneObjectOneApp(t *testing.T) {
 	compare.Check(t, want, got)
 }
 
-// TestPlainFolders checks that a folder of manifests is an app if it has a workload, and no kustomization or chart uses its files.
+// TestPlainFolders checks that a folder of manifests is an app if it has a workload and if no kustomization or chart uses its files.
 func TestPlainFolders(t *testing.T) {
 	const web, settings = workload, "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: web}\n"
 	p := propose(t, treeOf(map[string]string{

@@ -19,7 +19,7 @@ import (
 // Survey describes a repository.
 type Survey struct {
 	Kustomizations []Kustomization // sorted by path
-	Plain          []string        // sorted folders with manifests that run pods, but no kustomization
+	Plain          []string        // sorted folders without a kustomization, with manifests that run pods
 	NoObjects      []string        // files without Kubernetes objects, such as package.json
 	Flux           []string        // folders of Flux's Kustomizations
 	ArgoCD         []string        // folders of Argo CD's Applications

@@ -30,8 +30,8 @@ const (
 		"  - {repoURL: \"https://charts.example.com\", chart: mail}\n  - {repoURL: \"https://git.example.com/ours\", path: values, ref: values}\n"
 )
 
-// TestFromEngines checks that external sources of Flux's and Argo CD's objects are added to vendor.yaml once, and that the objects stay
-// unchanged. Sources in the repository get no entry.
+// TestFromEngines checks that external sources of Flux's and Argo CD's objects are added to vendor.yaml only once, and that the objects
+// stay unchanged. Sources in the repository get no entry.
 func TestFromEngines(t *testing.T) {
 	own := strings.ReplaceAll(fluxFolder, "kind: GitRepository, name: base", "kind: GitRepository, name: flux-system")
 	for name, c := range map[string]struct {

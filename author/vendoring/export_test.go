@@ -10,11 +10,11 @@ func (f files) Tree() string { return f.tree() } // returns the files' digest, a
 var (
 	OnDisk   = onDisk   // reads vendored files
 	Unzip    = unzip    // unpacks an archive
-	Digest   = digest   // returns a digest as registries write it
-	IsRemote = isRemote // reports whether an entry is an address
+	Digest   = digest   // returns a digest in the format of registries
+	IsRemote = isRemote // reports whether an entry is a remote address
 	Remote   = remote   // splits an address
 	Newest   = newest   // returns the newest version in a range
-	Apart    = apart    // returns an error if two pins share a folder
+	Apart    = apart    // returns an error if folders overlap
 )
 
 // Get makes one request.

@@ -19,9 +19,9 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// From adds a kustomization's external sources to vendor.yaml, and replaces each address by the folder that Update
-// fills. The field helmCharts and the objects of Flux and Argo CD stay unchanged. If an entry cannot be rewritten, From
-// writes nothing.
+// From adds the external sources of a kustomization, and of Flux and Argo CD objects, to vendor.yaml. In the
+// kustomization, it replaces each address by the folder that Update fills. The objects and the field repo of helmCharts
+// stay unchanged. If an entry cannot be rewritten, From writes nothing.
 func From(dir *os.Root) (said []string, err error) {
 	objects, err := engineObjects(dir)
 	if err != nil {

@@ -74,7 +74,7 @@ func TestFrom(t *testing.T) {
 }
 
 // TestFromBesideOthers checks that an existing vendor.yaml keeps its content, even without a final newline. Another tag of a listed
-// repository gets another folder, and the entry of a chart in a registry keeps its address.
+// repository gets another folder, and the field helmCharts stays unchanged.
 func TestFromBesideOthers(t *testing.T) {
 	w := withoutGit(t)
 	const before = "apiVersion: gitrollout.dev/v1alpha1\nkind: Vendor\nsources:\n" +
@@ -167,7 +167,7 @@ helmCharts:
 		"vendor/repo-2 git https://github.com/org/repo v1 ."}, w.listed())
 }
 
-// TestFromRefuses checks that an unsupported address is reported with field and fix, and that nothing is written.
+// TestFromRefuses checks that the error for an unsupported address names the field and a fix, and that nothing is written.
 func TestFromRefuses(t *testing.T) {
 	for name, c := range map[string]struct{ kustomization, vendor, want string }{
 		"no ref": {"resources: [https://github.com/org/repo//deploy]\n", "",

@@ -127,7 +127,8 @@ func (g *Getter) basic(host string) string {
 
 var challenge = regexp.MustCompile(`(\w+)="([^"]*)"`)
 
-// registry requests a path of an OCI registry. If the registry requires a token, registry gets one and sets *token.
+// registry requests a path of an OCI registry. If *token is empty and the server requires credentials, the Getter sets
+// *token and repeats the request.
 func (g *Getter) registry(ctx context.Context, host, p, accept string, token *string) (answer, error) {
 	scheme := "https"
 	if name, _, err := net.SplitHostPort(host); isHere(host) || err == nil && isHere(name) {
@@ -180,7 +181,8 @@ func (g *Getter) token(ctx context.Context, host, wants string) (string, error) 
 	return "Bearer " + cmp.Or(given.Token, given.Access), nil
 }
 
-// Logins returns the credentials of "docker login" and "helm registry login". It may run credential helpers.
+// Logins returns a function that finds credentials from "docker login" and "helm registry login". The function runs
+// configured credential helpers.
 func Logins(home string, getenv func(string) string) func(host string) (user, password string) {
 	folder := cmp.Or(getenv("DOCKER_CONFIG"), filepath.Join(home, ".docker"))
 	known, helpers := map[string]string{}, map[string]string{}

@@ -99,7 +99,7 @@ func TestCredentialsOfRegistries(t *testing.T) {
 	}
 }
 
-// TestManyTags checks that the client reads all pages of a registry's tag list, but only pages of the same repository.
+// TestManyTags checks that the client reads all pages of a registry's tag list, but follows no link to another repository.
 func TestManyTags(t *testing.T) {
 	for name, c := range map[string]struct{ link, want string }{
 		"a further page":       {`</v2/a/b/tags/list?n=1000&last=1.0.0>; rel="next"`, "1.2.0+b"},

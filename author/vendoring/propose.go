@@ -20,7 +20,7 @@ func (w WorkingCopy) Clean(ctx context.Context) error {
 	return err
 }
 
-// Commit commits all changes on top of HEAD, or returns "" without changes. The working copy stays unchanged. If
+// Commit commits all changes on top of HEAD. If there are none, it returns "". The working copy stays unchanged. If
 // origin's branch already has a commit with the same tree and parent, Commit returns that commit.
 func (w WorkingCopy) Commit(ctx context.Context, branch, message string) (string, error) {
 	temp, err := os.MkdirTemp("", "gitrollout-vendor")

@@ -88,7 +88,8 @@ func TestNewest(t *testing.T) {
 	}
 }
 
-// TestGet checks that the client follows few redirects, and only to https. The response size is limited. No error has a URL's query.
+// TestGet checks that the client follows at most ten redirects, and only to https. Responses have a maximum size. No error contains a URL's
+// query.
 func TestGet(t *testing.T) {
 	g, host := vendoring.Bench(t, func(to http.ResponseWriter, req *http.Request) {
 		switch n, err := strconv.Atoi(strings.TrimPrefix(req.URL.Path, "/hops/")); {
@@ -191,8 +192,8 @@ func TestWhatServersSay(t *testing.T) {
 	}
 }
 
-// TestWhatIsSaid checks that Update returns a line with version, digest and number of files for each source. No Git files may remain in the
-// temporary folder.
+// TestWhatIsSaid checks that Update returns a line with version, digest and number of files for each source. Update leaves no Git files in
+// the temporary folder.
 func TestWhatIsSaid(t *testing.T) {
 	temporary := t.TempDir()
 	t.Setenv("TMPDIR", temporary)
@@ -219,7 +220,7 @@ func locked(version, kind string) func(*world) {
 	return func(w *world) { w.write("vendor.lock", "apiVersion: "+version+"\nkind: "+kind+"\n") }
 }
 
-// lockedInto returns a function that writes a vendor.lock with one source in a folder.
+// lockedInto returns a function that writes a vendor.lock. Its only source has the given folder.
 func lockedInto(folder string) func(*world) {
 	return locked("gitrollout.dev/v1alpha1", "VendorLock\nsources: [{wants: x, into: "+folder+", tree: y}]")
 }

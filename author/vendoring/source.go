@@ -28,7 +28,7 @@ type Pin struct {
 	Into    string `json:"into"`              // the folder, which has only this source's files
 	Version string `json:"version,omitempty"` // a chart's version, or an artifact's tag
 	Commit  string `json:"commit,omitempty"`
-	Digest  string `json:"digest,omitempty"` // of a chart's archive, or a registry's manifest
+	Digest  string `json:"digest,omitempty"` // of a chart archive or OCI manifest
 	Signed  string `json:"signed,omitempty"` // the key's fingerprint, if provenance is required
 	Tree    string `json:"tree"`             // digest of the files in Into
 }

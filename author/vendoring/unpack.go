@@ -77,7 +77,7 @@ func untar(from io.Reader) (files, error) {
 	}
 }
 
-// checkName refuses a path that leaves the folder on some system, or has a special meaning for tools.
+// checkName refuses a path that leaves the folder on some operating system, or that has a special meaning for tools.
 func checkName(name string) error {
 	if !rollout.IsPlainPath(name) || name == "." || len(name) > maxPath {
 		return fmt.Errorf("has a file with the path %.100q, which leaves the archive's folder or is too long", name)

@@ -187,8 +187,8 @@ func (p Pin) names() string {
 	return p.Tree
 }
 
-// apart refuses nested folders, existing folders without a lock entry, and local changes. It accepts folders in which
-// an interrupted update has written the new content.
+// apart refuses overlapping folders, existing folders without a lock entry, and local changes. It accepts folders in
+// which an interrupted update has written the new content.
 func apart(dir *os.Root, pins, locked []Pin) error {
 	for i, p := range pins {
 		for _, other := range pins[:i] {
@@ -330,7 +330,7 @@ func stage(dir *os.Root, pins []Pin, contents []files) (fresh []int, err error) 
 	}
 	head, _ := dir.ReadFile(rollout.VendorFile)
 	like := struct{ APIVersion string }{rollout.APIVersion}
-	_ = yaml.Unmarshal(head, &like) // older programs need vendor.yaml's API version in the lock
+	_ = yaml.Unmarshal(head, &like) // an older gitrollout needs vendor.yaml's API version in the lock
 	data, err := yaml.Marshal(lockFile{like.APIVersion, lockKind, pins})
 	if err != nil {
 		return nil, err

@@ -119,7 +119,7 @@ func TestMaliciousArchives(t *testing.T) {
 	compare.Check(t, vendoring.Files{"a/b.yaml": []byte("x"), "a/.helmignore": []byte("y")}, all)
 }
 
-// world is a chart repository, a registry with tokens, and a Git server. answers has the HTTP servers' responses, by path.
+// world is a chart repository, a registry with tokens, and a Git server. The HTTP servers' responses are in the field answers, by path.
 type world struct {
 	t       *testing.T
 	answers map[string][]byte
@@ -175,7 +175,7 @@ func (w *world) copied(t *testing.T) *world {
 	return &own
 }
 
-// redis returns a source: a version or range of the chart redis.
+// redis returns a source for a version or version range of the chart redis.
 func redis(version string) string {
 	return "- chart: {repo: http://HOST/charts, name: redis, version: " + version + "}\n  into: charts\n"
 }
@@ -189,7 +189,6 @@ func (w *world) write(name, content string) {
 	put(w.t, filepath.Join(w.dir, name), content, 0o644)
 }
 
-// put writes a file, and creates its folders.
 func put(t *testing.T, file, content string, mode os.FileMode) {
 	t.Helper()
 	must(t, os.MkdirAll(filepath.Dir(file), 0o755))
@@ -202,10 +201,8 @@ func (w *world) read(name string) string {
 	return string(data)
 }
 
-// remove removes a file or folder from the world's folder.
 func (w *world) remove(name string) { must(w.t, os.RemoveAll(filepath.Join(w.dir, name))) }
 
-// listed returns the sources in vendor.yaml.
 func (w *world) listed() []string {
 	w.t.Helper()
 	if w.read("vendor.yaml") == "" {
@@ -216,7 +213,7 @@ func (w *world) listed() []string {
 	return rollout.Mapped(sources, func(s rollout.VendorSource) string { return s.Into + " " + s.Wants() })
 }
 
-// index replaces the chart index. The new index has only version 20.1.4, with the fields in more.
+// index replaces the chart index. The new index has only version 20.1.4, with additional fields.
 func (w *world) index(more string) {
 	w.answers["/charts/index.yaml"] = []byte(strings.ReplaceAll("entries: {redis: [{version: 20.1.4, "+more+"}]}", "HOST", w.host))
 }
@@ -265,7 +262,6 @@ func (w *world) ServeHTTP(to http.ResponseWriter, req *http.Request) {
 	}
 }
 
-// on opens the world's folder.
 func (w *world) on() *os.Root {
 	w.t.Helper()
 	root, err := os.OpenRoot(w.dir)
@@ -274,7 +270,7 @@ func (w *world) on() *os.Root {
 	return root
 }
 
-// update runs Update. The error must contain all words. Without words, Update must succeed, and the folder must match the lock.
+// update runs Update. The error must contain the given words. If there are none, Update must succeed, and the folder must match the lock.
 func (w *world) update(name string, words ...string) {
 	w.t.Helper()
 	_, err := w.getter.Update(context.Background(), w.on(), name)
@@ -342,8 +338,8 @@ func TestUpdate(t *testing.T) {
 	w.update("absent", "no source that is called absent")
 }
 
-// TestFlat checks that all versions of a flat chart share a folder whose name has no version. Without flat, the name has the version, as in
-// kustomize.
+// TestFlat checks that all versions of a flat chart share a folder whose name has no version. Without the field flat, the name ends with
+// the version, as in kustomize.
 func TestFlat(t *testing.T) {
 	w := newWorld(t)
 	w.vendor(redis("~20.1, flat: true") + redis("~20.1"))

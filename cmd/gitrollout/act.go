@@ -25,7 +25,7 @@ type pushCommand struct {
 	apps   appOptions
 	author string
 	dryRun bool
-	all    bool // act also on apps that wait for the same shared change
+	all    bool // act on all apps that wait for a named app's shared change
 }
 
 const aboutSeveral = `

@@ -190,7 +190,7 @@ func newWorker(ctx context.Context, s streams, clock func() time.Time, past bool
 }
 
 func (o *templateOptions) secretsIn(target clusterOptions) string {
-	own, _, _ := target.kubectl().Namespace() // without a kubeconfig, no Secret can be read
+	own, _, _ := target.kubectl().Namespace() // without a kubeconfig, reading Secrets fails later
 	return cmp.Or(o.namespace, own)
 }
 
@@ -301,7 +301,8 @@ func (c *analysisRun) measure(ctx context.Context, t *strategies.Trial) error {
 	return nil
 }
 
-// verdictCode counts an endless metric of a stopped run as successful if a measurement succeeded.
+// verdictCode returns the exit code of an analysis. In a stopped run, one successful measurement makes an endless
+// metric successful.
 func verdictCode(t *strategies.Trial) exitCode {
 	switch t.Run.Phase {
 	case analysis.Failed, analysis.Errored:

@@ -40,7 +40,7 @@ func newPrometheus(t *testing.T, value func(query, at string) string) *fakeProme
 	return p
 }
 
-// template returns the document of a template with one metric.
+// template returns an AnalysisTemplate with one metric.
 func template(name, metric string) string {
 	return fmt.Sprintf(`apiVersion: argoproj.io/v1alpha1
 kind: AnalysisTemplate
@@ -183,7 +183,7 @@ func TestBacktestSummary(t *testing.T) {
 	compare.Check(t, "4 releases replayed, 2 would have been rejected: 1 of 2 that were rejected, and 1 of 2 others", lines[5])
 }
 
-// TestPowerRefusesTooMuch checks that "analysis power" refuses simulations that would take longer than minutes, and runs all others.
+// TestPowerRefusesTooMuch checks that "analysis power" refuses simulations that would take too long, and runs all others.
 func TestPowerRefusesTooMuch(t *testing.T) {
 	t.Parallel()
 	for args, want := range map[string]string{
@@ -200,8 +200,8 @@ func TestPowerRefusesTooMuch(t *testing.T) {
 	}
 }
 
-// TestCheckedFilesChooseNoServer checks how validate measures the traffic. Untrusted files cannot choose the server, and no server gets a
-// Secret or a header from these files. Without GITROLLOUT_PROMETHEUS_ADDRESS, no server is asked.
+// TestCheckedFilesChooseNoServer checks how `validate` measures traffic. Untrusted files cannot choose the server, and no server gets their
+// Secrets and headers. Without GITROLLOUT_PROMETHEUS_ADDRESS, no server is asked.
 func TestCheckedFilesChooseNoServer(t *testing.T) {
 	var asked []string
 	server := func(name string) *httptest.Server {

@@ -206,7 +206,7 @@ func (c *backtestCommand) replay(ctx context.Context, r *replay, metrics []rollo
 		if len(due) > 0 {
 			r.At, next = new(clock), clock.Add(time.Second)
 		}
-		if next.IsZero() || !next.Before(ended.Add(longest)) { // the recorded end may be between two measurements
+		if next.IsZero() || !next.Before(ended.Add(longest)) { // each metric is also measured after the recorded end
 			break
 		}
 		clock = next

@@ -23,7 +23,7 @@ import (
 )
 
 const (
-	polls  = 20 // the number of polls by gitrollout, and also by the pipeline
+	polls  = 20 // polls by gitrollout, and as many by the pipeline
 	pushes = 12
 )
 
@@ -176,8 +176,8 @@ func (s series) String() string {
 
 func ms(d time.Duration) string { return fmt.Sprintf("%.1f", float64(d)/float64(time.Millisecond)) }
 
-// benchWorld has a repository of n apps that gitrollout releases, and one app that the pipeline deploys. The fields app and plain name the
-// apps that pushes change.
+// benchWorld has a repository with n apps for gitrollout and one app for the pipeline. Pushes change only the pipeline's app (plain) and
+// one of the others (app).
 type benchWorld struct {
 	b          *testing.B
 	kube       *testcluster.Cluster
@@ -190,8 +190,8 @@ type benchWorld struct {
 	version    int
 	first      sample // the cost of the first release of all apps
 	arrivals   chan arrival
-	mirror     *git.Repo // the mirror that the method floor uses
-	recorded   string    // the last commit that the method floor pushed
+	mirror     *git.Repo // the mirror of w.floor
+	recorded   string    // the last commit that w.floor pushed
 }
 
 type benchApp struct {
@@ -311,7 +311,7 @@ func (w *benchWorld) push(app benchApp) (image string, at time.Time) {
 	return app.name + ":" + tag, time.Now()
 }
 
-// measure runs do, an action of gitrollout in this process, and returns its cost.
+// measure runs an action of gitrollout in this process, and returns the action's cost.
 func (w *benchWorld) measure(do func()) sample {
 	git, before, cpu, start := len(w.server.Requests()), w.loop.costs(), ownCPU(), time.Now()
 	do()
@@ -346,8 +346,8 @@ func (w *benchWorld) shellIn(dir, script string) sample {
 	}
 }
 
-// kubectlRequests pushes a version that a script can deploy, and counts the requests of the script's kubectl to the
-// API server. kubectl logs its requests at level 6.
+// kubectlRequests pushes a version, deploys it with a script, and counts the requests of kubectl to the API server. kubectl logs its
+// requests at level 6.
 func (w *benchWorld) kubectlRequests(script string) int {
 	w.push(w.plain)
 	log := filepath.Join(w.b.TempDir(), "requests")

@@ -100,7 +100,7 @@ func (g *breakGlass) abort(ctx context.Context, apps []string, reason string) er
 }
 
 // connect connects to the cluster. With --now, it also reads the local clone, and fails if a reconciler holds the
-// Lease. A reconciler without a Lease does no harm, because it makes the same decisions as --now.
+// Lease. A reconciler without a Lease is not found, but does no harm: it makes the same decisions as --now.
 func (g *breakGlass) connect(ctx context.Context) (w *console.Session, err error) {
 	if !g.now {
 		w = console.New(console.Options{Cluster: cmp.Or(g.source.cluster, os.Getenv("GITROLLOUT_CLUSTER"))})
@@ -112,7 +112,7 @@ func (g *breakGlass) connect(ctx context.Context) (w *console.Session, err error
 	}
 	const origin = "refs/remotes/origin/"
 	if _, err := program.Says(ctx, "-C", in, "rev-parse", "--verify", "--quiet", origin+o.branch); err == nil {
-		o.refs = origin // a mirror has the server's branches in refs/heads
+		o.refs = origin // a mirror has these branches in refs/heads instead
 	}
 	if w, err = openWorld(ctx, o, g.streams); err == nil {
 		err = connect(ctx, w, func(string) {}, g.streams)
@@ -192,7 +192,7 @@ func (g *breakGlass) rollBack(ctx context.Context, w *console.Session, apps []st
 	l.sinks.Others = append(l.sinks.Others, (&transitions{streams: g.streams, held: map[string]string{}}).tell, g.tell)
 	for last := ""; ; <-time.After(time.Second / 4) {
 		err := errors.Join(l.Turn(ctx, reconciler.PumpIn, time.Now), l.Turn(ctx, reconciler.PumpApps, time.Now))
-		_ = l.Turn(ctx, reconciler.PumpOut, time.Now) // the push fails; the next PumpApps reports the rollback
+		_ = l.Turn(ctx, reconciler.PumpOut, time.Now) // with `only`, the push fails; then PumpApps reports the rollback
 		switch {
 		case len(g.open) == 0:
 			return g.failed

@@ -14,8 +14,8 @@ import (
 	"gitrollout.dev/gitrollout/strategies"
 )
 
-// TestEndOfAbortNow checks which report of a pass ends "abort --now" for an app, and the error. The rollback is either not recorded yet
-// (Input.Pending), or already in the local clone's record.
+// TestEndOfAbortNow checks which report of a pass ends "abort --now" for an app, and with which error. The rollback is either not recorded
+// yet (Input.Pending), or already in the local clone's record.
 func TestEndOfAbortNow(t *testing.T) {
 	t.Parallel()
 	route := rollout.Ref{Kind: "HTTPRoute", Namespace: "shop", Name: "web"}

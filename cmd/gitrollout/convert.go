@@ -54,7 +54,7 @@ change by hand, the exit code is 1.`,
 var mayConvert = regexp.MustCompile(`((?i:\.ya?ml|\.json|\.tpl)|Kustomization|vendor\.lock)$`)
 
 func (s streams) convert(paths []string, check bool) error {
-	root, err := os.OpenRoot(".") // no file outside can be written
+	root, err := os.OpenRoot(".") // no file outside the current folder can be written
 	if err != nil {
 		return err
 	}
@@ -90,7 +90,7 @@ func (s streams) convert(paths []string, check bool) error {
 			return usagef("%s is not below the current folder", at)
 		}
 		if target, err := filepath.EvalSymlinks(at); err == nil && filepath.IsLocal(target) {
-			at = target // the target may be a vendored folder
+			at = target // vendoring.IsIn needs a vendored folder's real path
 		}
 		if err := fs.WalkDir(root.FS(), path.Clean(filepath.ToSlash(at)), each); err != nil {
 			return err

@@ -165,7 +165,7 @@ func exportDashboard(ctx context.Context, dir string, s streams) error {
 	if err != nil {
 		return err
 	}
-	if gitAlone, why, has := strings.Cut(w.Note, ": "); has { // why may contain addresses and paths of this machine
+	if gitAlone, why, has := strings.Cut(w.Note, ": "); has { // the reason may contain local addresses and paths
 		w.Note = gitAlone
 		_, _ = fmt.Fprintf(s.err, "%s: %s\n", gitAlone, why)
 	}
@@ -213,8 +213,8 @@ func checkExport(dir string) error {
 	return nil
 }
 
-// removeExport removes the folder of an export, or of a killed export. It removes the mark last, so that a later call
-// can finish after a kill.
+// removeExport removes the folder of a complete or a killed export. It removes exportMark last, so that a later call
+// still recognizes the folder.
 func removeExport(dir string) error {
 	entries, _ := os.ReadDir(dir)
 	err := checkExport(dir)
@@ -233,7 +233,7 @@ func removeExport(dir string) error {
 func replaceExport(dir string, pages map[string][]byte) error {
 	next, old := dir+".gitrollout-new", dir+".gitrollout-old"
 	switch info, err := os.Stat(next); {
-	case err != nil: // the folder of another export may exist from here on
+	case err != nil: // from here on, another export may create this folder
 	case time.Since(info.ModTime()) < time.Minute: // writing takes seconds
 		return fmt.Errorf("another export writes %s: repeat this export in a minute", next)
 	default:

@@ -20,7 +20,7 @@ type diffCommand struct {
 	streams
 	color       colorOption
 	differences int
-	missed      bool // the user may not read an object
+	missed      bool // the user lacks the right to read an object
 }
 
 func newDiff(s streams) *cobra.Command {

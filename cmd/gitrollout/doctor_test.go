@@ -29,7 +29,7 @@ import (
 // doctorConfig is a configuration that allows apps to have objects in all namespaces.
 const doctorConfig = testConfig + "  namespaces: ['*']\n"
 
-// doctorRepo returns a repository with one app, whose objects are in the given namespace, and with the files in more.
+// doctorRepo returns a repository with the given files, and with one app whose objects are in the given namespace.
 func doctorRepo(t *testing.T, namespace string, more map[string]string) *gittest.Repo {
 	t.Helper()
 	files := map[string]string{

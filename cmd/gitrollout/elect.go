@@ -33,8 +33,8 @@ func (o *electOptions) register(cmd *cobra.Command) {
 	o.lease, o.renew, o.retry = 15*time.Second, 10*time.Second, 2*time.Second
 }
 
-// identity returns a name for this process from the host or pod. With leader election, the name gets a random suffix,
-// because replicas may share a host.
+// identity names this process after its host or pod. With leader election, the name gets a random suffix, because
+// replicas may share a host.
 func (o *electOptions) identity() writer {
 	id := hostname()
 	if o.elect {

@@ -13,7 +13,7 @@ import (
 )
 
 // TestLeaseOfWorkThatHangs checks that a leader whose work hangs releases the Lease immediately, so that another replica takes over. The
-// work ends between two renewals, because a renewal in progress would conflict with the release of the Lease.
+// test lets Supervised return between two renewals, because a renewal in progress would conflict with the release of the Lease.
 func TestLeaseOfWorkThatHangs(t *testing.T) {
 	t.Parallel()
 	kube := testcluster.Shared(t)

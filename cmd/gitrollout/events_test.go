@@ -34,7 +34,7 @@ func (w *loopWorld) event(kind, name, reason string) {
 	}, metav1.CreateOptions{})))
 }
 
-// TestEvents checks which events of a release are printed, and their order. The first user may list Events, and the second user may not.
+// TestEvents checks which events of a release are printed, and their order. Only the first of two users has the right to list Events.
 func TestEvents(t *testing.T) {
 	w, _ := runningWorld(t, 200*time.Millisecond)
 	args := func(kubeconfig string, more ...string) []string {

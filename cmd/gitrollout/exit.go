@@ -25,8 +25,8 @@ const (
 	exitCluster exitCode = 4
 	exitConfig  exitCode = 5
 
-	// "gitrollout status" returns these codes. "once" also returns exitHeld, and "abort --now" exitNotYet. "analysis
-	// run" returns exitNotYet after its time limit, and exitHeld for an inconclusive result.
+	// "gitrollout status" returns these codes. "once" also returns exitHeld. "abort --now" also returns exitNotYet.
+	// "analysis run" returns exitNotYet after its time limit, and exitHeld for an inconclusive result.
 	exitDegraded exitCode = 6
 	exitNotYet   exitCode = 7
 	exitHeld     exitCode = 8

@@ -17,8 +17,9 @@ import (
 )
 
 // TestDashboardExport checks exports from Git alone. Two exports have the same bytes, and an export replaces an earlier export. A folder
-// with other files is refused and stays, as does a link to nothing. A repository without state is an error, and leaves no folder. A link to
-// a folder stays. The folders of a killed export are removed, but not a user's folders or links, or the folder of another running export.
+// with other files is refused and stays. A dangling link, too, is refused and stays. A repository without state is an error, and leaves no
+// folder. A link to a folder stays. A killed export's folders are removed. A user's folders and links stay, as does the folder of another
+// running export.
 func TestDashboardExport(t *testing.T) {
 	repo, parent := fleetRepo(t, 2), t.TempDir()
 	export := func(url, dir string) (code int, said string) {
@@ -179,7 +180,8 @@ func TestReplaceExportAfterAKill(t *testing.T) {
 	}
 }
 
-// TestExportsAtOnce makes several exports to one folder at once. The folder has all pages of an export, and no temporary folder stays.
+// TestExportsAtOnce makes several exports to one folder at once. The folder then has all pages of one export, and no temporary folder
+// stays.
 func TestExportsAtOnce(t *testing.T) {
 	pages := map[string][]byte{}
 	for i := range 30 {

@@ -49,7 +49,7 @@ func fleetRepo(t testing.TB, apps int) *gittest.Repo {
 // stateCommits builds the input of git fast-import for further commits on the state branch of fleetRepo.
 type stateCommits struct{ strings.Builder }
 
-// add adds a commit that changes the record of one app. at is the Unix time of the commit.
+// add adds a commit, with the given Unix time, that changes the record of one app.
 func (c *stateCommits) add(tb testing.TB, at int64, message string, s rollout.State) {
 	tb.Helper()
 	from, data := "", encoded(tb, s)
@@ -69,7 +69,7 @@ func openFleet(b *testing.B, url string) *console.Session {
 	return session
 }
 
-// BenchmarkFleet measures list -w for 1,000 apps, without a cluster. It reports the times of the first read, the first screen, a redraw
+// BenchmarkFleet measures `list -w` for 1,000 apps, without a cluster. It reports the times of the first read, the first screen, a redraw
 // without changes, and a poll after a push to one app.
 func BenchmarkFleet(b *testing.B) {
 	repo := fleetRepo(b, 1000)

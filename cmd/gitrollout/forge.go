@@ -92,7 +92,7 @@ func serveHooks(listener net.Listener, secret string, l *loop, log *slog.Logger)
 	if err != nil {
 		return nil, fmt.Errorf("webhook: %w", err)
 	}
-	stop = serve.On(listener, serve.Options{ // allows each Host header, because requests are signed
+	stop = serve.On(listener, serve.Options{ // accepts any Host header, because requests are signed
 		Server: quiet(hook, log.Handler()), Now: time.Now,
 		Ended: func(err error) { log.Error("webhooks are no longer taken", "error", err) },
 	})

@@ -111,8 +111,8 @@ func TestForgeIsTold(t *testing.T) {
 	}
 }
 
-// TestMergedProposalIsTidiedLater checks that the branch of a merged proposal is deleted only after ten seconds, even
-// if the process restarts. Meanwhile the forge notices the merge.
+// TestMergedProposalIsTidiedLater checks that a merged proposal's branch stays for ten seconds, even if the process restarts. Meanwhile the
+// forge notices the merge.
 func TestMergedProposalIsTidiedLater(t *testing.T) {
 	t.Parallel()
 	for name, restarts := range map[string]bool{"one process": false, "two processes": true} {

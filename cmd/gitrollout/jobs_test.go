@@ -90,7 +90,8 @@ spec: {`+spec+`template: {spec: {restartPolicy: Never, containers: [{name: check
 	}
 }
 
-// TestJobsOfOthers checks that EnsureJob sets Taken for another measurement's Job. An error names a Secret that is missing or has no label.
+// TestJobsOfOthers checks that EnsureJob sets Taken for another measurement's Job. An error names a Secret that is missing or lacks the
+// label for analyses.
 func TestJobsOfOthers(t *testing.T) {
 	kube, ns, client := newJobs(t)
 	job := func(name, spec string) map[string]any {

@@ -73,7 +73,7 @@ func TestLogs(t *testing.T) {
 	count(stable, " migrate | migrated v1\n", 2)
 	count(stable, " app | old\n", 2)
 	count(stable, " app | begun v1\n", 2)
-	// No note about missing rights is printed. On a slow machine, the command prints its progress.
+	// No note about missing rights is printed. The only other lines are progress messages on a slow machine.
 	count(stable, "\n", 6+strings.Count(stable, "looking at the cluster"))
 	count(logs(exitOK, "--tail", "1"), " app | ", 2)
 	count(logs(exitOK, "--tail", "0"), " | ", 0)
@@ -112,7 +112,7 @@ func TestLogs(t *testing.T) {
 	}
 	text := canary.String()
 	count(text, "v1\n", 0)
-	// The second pod of v2 may still be listed as canary, so the text may have this pod's lines. But no line of a pod may repeat.
+	// Perhaps the second pod of v2 is still listed as canary, and the text has its lines. But no pod's line must repeat.
 	for line := range strings.Lines(text) {
 		if strings.HasSuffix(line, " v2\n") || strings.HasSuffix(line, " | grown\n") {
 			count(text, line, 1)

@@ -9,7 +9,6 @@ import (
 
 const ann, bob = "Ann Lee <ann@example.com>", "Bob Roe <bob@example.com>"
 
-// as pushes a commit with the given author and files, and returns the commit.
 func (w *loopWorld) as(author string, files map[string]string) string {
 	w.Helper()
 	w.repo.Pull()
@@ -26,7 +25,7 @@ func (w *loopWorld) promoted(release rollout.Hash) map[string]string {
 	return map[string]string{rollout.PromotionPath("test", w.app): encoded(w, promotion)}
 }
 
-// halfway returns the files of a version of the app, by path. Its release pauses at a weight of 50%.
+// halfway returns the files, by path, of a version whose release pauses at a weight of 50%.
 func (w *loopWorld) halfway(tag string) map[string]string {
 	files := map[string]string{}
 	for name, content := range version(tag, halfThenGate) {
@@ -35,8 +34,9 @@ func (w *loopWorld) halfway(tag string) map[string]string {
 	return files
 }
 
-// TestAuthorsOfOneLook pushes an unrelated commit of another author after a release, and after its promotion. One poll may fetch both
-// commits. The record must have the authors of the release and of the promotion, and the release's commit instead of the head.
+// TestAuthorsOfOneLook pushes a release and later its promotion, each followed by another author's unrelated commit. One poll can fetch
+// both commits of such a pair. The record must name the authors of the release and of the promotion, and the release's commit, not the
+// head.
 func TestAuthorsOfOneLook(t *testing.T) {
 	w := newLoopWorld(t, version("v1", halfThenGate))
 	as, app := w.as, w.halfway

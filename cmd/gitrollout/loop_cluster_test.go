@@ -203,7 +203,7 @@ spec: {selector: {app: APP}, ports: [{port: 80}]}
 `})
 }
 
-// createCRD creates the CRD of a kind Odd in an API group, and deletes the CRD when the test ends. scope is Namespaced or Cluster.
+// createCRD creates the CRD of the kind Odd in an API group, and deletes the CRD when the test ends. scope is Namespaced or Cluster.
 func (w *loopWorld) createCRD(group, scope string) {
 	w.Helper()
 	client, err := dynamic.NewForConfig(w.kube.Config)

@@ -283,8 +283,8 @@ func TestNamespaceChanges(t *testing.T) {
 	w.wantHistory(start, "APP first deployment", "APP healthy", "APP pruned")
 }
 
-// TestDeploymentIsRenamed renames the Deployment. The old Deployment stays until the new one is available, and the next release
-// has all its stages. While the app is held after a second rename, `list` and `get` count the pods of the existing Deployment.
+// TestDeploymentIsRenamed renames the Deployment. The old Deployment stays until the new one is available. The next release goes through
+// its steps. While the app is held after a second rename, `list` and `get` count the pods of the existing Deployment.
 func TestDeploymentIsRenamed(t *testing.T) {
 	w, p := newHealthyWorld(t, version("v1", halfThenGate))
 	start := w.repo.Ref(stateBranch)

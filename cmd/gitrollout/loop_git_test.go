@@ -11,7 +11,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// never makes Git refuse more pushes than any test makes.
+// never is a number of refused pushes that no test reaches.
 const never = 1 << 30
 
 // wholeRelease has the subjects of the state commits for a first deployment, and for a release that is promoted by a merge of its proposal.
@@ -92,8 +92,8 @@ func TestLostAnswer(t *testing.T) {
 	}
 }
 
-// TestLostRace lets another writer push to a branch after a release is decided, and before its record is pushed. The same pass must record
-// the release once.
+// TestLostRace lets another writer push to a branch between the decision on a release and the push of its record. That pass must still
+// record the release once.
 func TestLostRace(t *testing.T) {
 	t.Parallel()
 	other := 0

@@ -70,7 +70,7 @@ func TestHealthyIsWithdrawn(t *testing.T) {
 	}
 }
 
-// repeatedly starts a goroutine that calls do() immediately and then at each interval, until end is called.
+// repeatedly calls do() in a goroutine, immediately and then at each interval, until end is called.
 func repeatedly(ctx context.Context, every time.Duration, do func(context.Context)) (end func()) {
 	ctx, stop := context.WithCancel(ctx)
 	ended := make(chan struct{})

@@ -9,8 +9,8 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// TestSecretMadeOnce checks a Secret with a random password from a chart. gitrollout generates another password only if the Secret is
-// deleted, and not after a restart. No output shows the password. A commit without the Secret does not delete the Secret.
+// TestSecretMadeOnce checks a Secret with a random password from a chart. gitrollout generates another password only after the Secret is
+// deleted; a restart generates none. No output shows the password. A commit without the Secret does not delete the Secret.
 func TestSecretMadeOnce(t *testing.T) {
 	const chart = "charts/db/"
 	files := with(version("v1", halfThenGate), map[string]string{

@@ -11,7 +11,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// policyOf returns a policy with one project. The project has all apps, allows objects in one namespace, and has the rules in more.
+// policyOf returns a policy with one project. The project has all apps and the given rules, and allows objects in one namespace.
 func policyOf(namespace, more string) string {
 	return "apiVersion: gitrollout.dev/v1alpha1\nkind: Policy\nprojects:\n" +
 		"- {name: web, apps: ['*'], namespaces: [" + namespace + "]" + more + "}\n"
@@ -82,8 +82,8 @@ func TestPolicyOfAKindThatOnlyTheClusterKnows(t *testing.T) {
 	p.awaitHealthy(commit)
 }
 
-// TestUnsignedPolicy pushes policies without a valid signature. With --verify-commits, gitrollout reports and ignores a looser or a
-// stricter policy, and the last valid policy stays in force. A process without a valid policy advances nothing.
+// TestUnsignedPolicy pushes policies without a valid signature. With --verify-commits, gitrollout reports and ignores such a policy,
+// whether it is looser or stricter. The last valid policy stays in force. A process without a valid policy advances nothing.
 func TestUnsignedPolicy(t *testing.T) {
 	w := newLoopWorld(t, version("v1", halfThenGate))
 	key := w.repo.NewKeyFile()

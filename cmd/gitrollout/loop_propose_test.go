@@ -57,7 +57,7 @@ func TestPromotionProposal(t *testing.T) {
 	w.repo.CommitFiles("unrelated", map[string]string{"README": "hello"})
 	_ = p.passes(2)
 	w.wantBranch(branch, next)
-	// While another writer's commit is on the branch, `get` must not suggest to merge the branch. The next passes replace the commit.
+	// While another writer's commit is on the branch, `get` must not suggest merging the branch. The next passes replace the commit.
 	merge := "git merge --no-ff origin/" + branch
 	w.wantText(w.command(exitOK, "get", w.app), merge)
 	w.edit(branch, map[string]string{"app.yaml": version("evil", "")["app.yaml"]})

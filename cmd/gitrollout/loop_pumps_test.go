@@ -11,7 +11,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// run runs the loop with its goroutines, as gitrollout run does, until the test ends.
+// run runs the loop with its goroutines, as `gitrollout run` does, until the test ends.
 func (p *loopProcess) run(interval time.Duration) {
 	p.w.Helper()
 	ctx, stop := context.WithCancel(p.ctx)

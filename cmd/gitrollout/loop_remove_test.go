@@ -15,7 +15,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// remove runs gitrollout remove, and types answer at the command's prompt. It returns the output and the error output.
+// remove runs `gitrollout remove`, and answers the command's prompt. It returns the output and the error output.
 func (w *loopWorld) remove(want exitCode, answer string, args ...string) (out, errs string) {
 	w.Helper()
 	var stdout, stderr bytes.Buffer

@@ -21,7 +21,8 @@ import (
 	"gitrollout.dev/gitrollout/views/dashboard"
 )
 
-// manifest and whole encrypt with sopstest. If the ciphertext contains APP, they encrypt again, because a push would replace APP.
+// manifest calls sopstest.Manifest until the ciphertext lacks APP, because a push would replace APP. whole calls sopstest.Whole in the same
+// way.
 func manifest(t testing.TB, content string, to sopstest.Key) string {
 	for {
 		if out := sopstest.Manifest(t, content, to); !strings.Contains(out, "APP") {
@@ -55,7 +56,7 @@ func (w *loopWorld) encrypted(tag, value string, key sopstest.Key) map[string]st
 	})
 }
 
-// plainSecret returns the manifest of the Secret plain, with line as its last line.
+// plainSecret adds a line to the manifest of the Secret `plain`, and returns the result.
 func plainSecret(line string) string {
 	return "apiVersion: v1\nkind: Secret\nmetadata: {name: plain}\n" + line + "\n"
 }
@@ -80,7 +81,7 @@ func (w *loopWorld) keep(namespace string, keys ...sopstest.Key) {
 	must(w, errorOf(secrets.Create(w.Context(), s, metav1.CreateOptions{})))
 }
 
-// secretValues returns the live value of the Secret plain, and the values and names of the Secrets made-HASH, separated by spaces.
+// secretValues returns the live value of the Secret `plain`, and the space-separated values and names of the Secrets made-HASH.
 func (w *loopWorld) secretValues() (plain, made, name string) {
 	w.Helper()
 	all, err := w.kube.Kube.CoreV1().Secrets(w.ns).List(w.Context(), metav1.ListOptions{})
@@ -206,8 +207,8 @@ func TestAKeyIsForItsApps(t *testing.T) {
 	p.await("goes on", func(s rollout.State) bool { return s.Held == nil && s.Phase == rollout.Paused })
 }
 
-// newWorldWithoutAKey returns a world in which v1 is stable and v2 is paused. old is v1's key, which is deleted, and which no running
-// process has read. before is v1's files, and stable is the name of v1's generated Secret.
+// newWorldWithoutAKey returns a world in which v1 is stable and v2 is paused. v1's key (old) is deleted, and no running process has read
+// it. The other results are v1's files and the name of v1's generated Secret.
 func newWorldWithoutAKey(t *testing.T) (w *loopWorld, old sopstest.Key, before map[string]string, stable string) {
 	t.Helper()
 	old, next := sopstest.Age(t), sopstest.Age(t)
@@ -256,8 +257,8 @@ func TestARevertWithoutItsKey(t *testing.T) {
 	w.wantImage("v1")
 }
 
-// served runs gitrollout run with the log level debug. It returns a map from each path to its response. The map's key "the log of run" has
-// the log.
+// served runs `gitrollout run` with the log level debug. It returns a map from each path to its response. The key "the log of run" has the
+// log.
 func (w *loopWorld) served(paths ...string) map[string]string {
 	w.Helper()
 	var addresses []string

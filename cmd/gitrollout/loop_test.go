@@ -101,7 +101,7 @@ func (w *loopWorld) configure(text string) string {
 	return w.repo.CommitFiles("configuration", map[string]string{configFile: text})
 }
 
-// push commits files in the app's folder, on top of the users' branch on the server. It returns the commit.
+// push writes files to the app's folder in one commit on the server's users' branch, and returns the commit.
 func (w *loopWorld) push(message string, files map[string]string) string {
 	w.Helper()
 	return w.pushAs(w.app, message, files)
@@ -298,7 +298,7 @@ func (w *loopWorld) history() []string {
 	return subjects
 }
 
-// edit commits files to a branch of the server, as a writer other than gitrollout would. A file with empty content is deleted.
+// edit writes files to a branch of the server, in a commit by another writer. A file with empty content is deleted.
 func (w *loopWorld) edit(branch string, files map[string]string) {
 	w.Helper()
 	dir := w.TempDir()
@@ -329,7 +329,7 @@ func (w *loopWorld) image() string {
 	return tag
 }
 
-// pods returns the names of the pods in the namespace that are not being deleted, by image tag.
+// pods returns the names of the namespace's pods by image tag, without pods that are being deleted.
 func (w *loopWorld) pods() map[string][]string {
 	w.Helper()
 	list, err := w.kube.Kube.CoreV1().Pods(w.ns).List(context.Background(), metav1.ListOptions{})
@@ -383,7 +383,7 @@ data: {tag: "` + tag + `"}
 	}
 }
 
-// with adds the files in more to files. A file in more replaces the file of the same name.
+// with adds `more` to `files`. A file in `more` replaces the file of the same name.
 func with(files map[string]string, more map[string]string) map[string]string {
 	for name, content := range more {
 		files[name] = content
@@ -401,7 +401,6 @@ type apiGate struct {
 	wait   func(*http.Request) // called before each request, to delay the request; may be nil
 }
 
-// hold sets wait, a function that can delay requests.
 func (g *apiGate) hold(wait func(*http.Request)) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -436,7 +435,8 @@ func newAPIGate(t *testing.T, kube *testcluster.Cluster) *apiGate {
 	return g
 }
 
-// refuses calls wait(), and reports whether the request is a write that must fail. It records other writes, except dry runs and Events.
+// refuses reports whether the request is a write that must fail, after it has called g.wait. It records other writes, except dry runs and
+// Events.
 func (g *apiGate) refuses(r *http.Request) bool {
 	g.mu.Lock()
 	wait := g.wait
@@ -458,7 +458,8 @@ func (g *apiGate) refuses(r *http.Request) bool {
 	return false
 }
 
-// refuse makes a write fail if its path contains one of parts; "$" in a part is the end of the path. Without parts, all writes succeed.
+// refuse makes a write fail if the path contains one of the given parts; "$" in a part matches the end of the path. Without parts, all
+// writes succeed.
 func (g *apiGate) refuse(parts ...string) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -467,7 +468,6 @@ func (g *apiGate) refuse(parts ...string) {
 	}
 }
 
-// since returns all recorded writes except the first n.
 func (g *apiGate) since(n int) []string {
 	g.mu.Lock()
 	defer g.mu.Unlock()

@@ -16,7 +16,7 @@ import (
 	"gitrollout.dev/gitrollout/views/dashboard"
 )
 
-// signs sets the key that signs later commits of the test. After signs(""), later commits are unsigned.
+// signs makes the test sign later commits with the given key. After signs(""), later commits are unsigned.
 func (w *loopWorld) signs(key string) {
 	w.Helper()
 	w.repo.Git("config", "gpg.format", "ssh")

@@ -59,7 +59,7 @@ func TestUndo(t *testing.T) {
 	w.wantText(w.command(exitOK, "history", w.app, "-o", "json"), `"outcome": "rejected"`, `"promotedBy": [`)
 }
 
-// TestStatusWaits checks that status --wait prints a line for each transition and ends when the new release is healthy.
+// TestStatusWaits checks that `status --wait` prints a line for each transition and ends when the new release is healthy.
 func TestStatusWaits(t *testing.T) {
 	w, p := newHealthyWorld(t, version("v1", halfThenGate))
 	second := w.push("v2", version("v2-slow3s", "    canary: {steps: [{setWeight: 50}, {pause: {duration: 2s}}]}\n"))

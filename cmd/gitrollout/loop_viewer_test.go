@@ -82,7 +82,7 @@ func TestAViewerOfOneNamespace(t *testing.T) {
 	must(t, errorOf(services.Patch(t.Context(), w.app, merge, []byte(`{"spec": {"ports": [{"port": 81}]}}`), metav1.PatchOptions{})))
 	w.wantText(look(exitFailed, "diff", w.app, "--repo", w.server.URL), withoutDryRun, "- - port: 81", "+ - port: 80")
 
-	// An object that the user may not read is reported as not observed, and the other objects are compared.
+	// An object that the user cannot read is reported as not observed, and the other objects are compared.
 	text := wantExit(t, exitCluster, "diff", w.app, "--repo", w.server.URL, "--kubeconfig", w.limited(), "--cluster", "test")
 	w.wantText(text, "core/Service/"+w.ns+"/"+w.app+" is not observed", "apps/Deployment/"+w.ns+"/"+w.app+" "+withoutDryRun)
 

@@ -5,7 +5,7 @@ package main
 import (
 	"context"
 	"os"
-	_ "time/tzdata" // for release windows, because a container image may lack the database
+	_ "time/tzdata" // for release windows, because a container image may lack the time zones
 )
 
 func main() {

@@ -27,7 +27,7 @@ import (
 )
 
 // maxAnswer limits the bytes of a call's text and of its JSON, because models read both. answerWithin limits a call's
-// time. While maxCalls calls run, further calls wait.
+// time. At most maxCalls calls run at once; further calls wait.
 const (
 	maxAnswer    = 100_000
 	answerWithin = 2 * time.Minute
@@ -88,7 +88,8 @@ func isNoMessage(text json.RawMessage) bool {
 	return err != nil
 }
 
-// messages answers lines that are neither messages nor batches of messages, because the SDK ends at such a line.
+// messages passes on lines with a message or a batch of messages. It answers other lines with an error, because the SDK
+// would end at them.
 func messages(in io.Reader, out io.Writer) io.ReadCloser {
 	r, w := io.Pipe()
 	go func() {
@@ -266,7 +267,7 @@ type proposal struct {
 	Files   []string `json:"files"`
 }
 
-// propose names the branch after the app, verb and head, so that repeated calls reuse the branch.
+// propose names the branch after the app, verb and head, so that a repeated call adds no branch.
 func (c *mcpCommand) propose(ctx context.Context, s streams, in toolInput) error {
 	who, err := identity(ctx, c.author)
 	if err != nil {
@@ -291,7 +292,7 @@ func (c *mcpCommand) propose(ctx context.Context, s streams, in toolInput) error
 		return errors.New(o.Effect)
 	}
 	if reason := rollout.OneLine(in.Reason); reason != "" && !strings.Contains(o.Message, "\nReason: ") {
-		o.Message += "\nReason: " + reason + "\n" // other verbs write the reason themselves
+		o.Message += "\nReason: " + reason + "\n" // some verbs' messages already have the reason
 	}
 	o.Branch = fmt.Sprintf("%s/%s-%s", rollout.ProposalBranch("propose", w.Cluster, in.App), in.Verb,
 		rollout.ShortID(w.Heads.Main))

@@ -111,7 +111,7 @@ func (w *agentWorld) program(args ...string) (string, string) {
 	return out.String(), err.String()
 }
 
-// connect starts gitrollout mcp, and connects the SDK's client to the program's standard input and output.
+// connect starts `gitrollout mcp`, and connects the SDK's client to the program's standard input and output.
 func (w *agentWorld) connect() *mcp.ClientSession {
 	w.Helper()
 	return connectTo(w.T, &mcp.CommandTransport{Command: w.command("mcp", "--repo", w.url, "--cluster", "prod")})
@@ -160,8 +160,8 @@ func withoutTimes(data any) any {
 // spans matches times since an event, such as 244h47m18s.
 var spans = regexp.MustCompile(`\b(\d+[hms])+\b`)
 
-// TestMCPAnswersAsTheCommands compares each reading tool with its command. The text must equal the command's output, and the data the
-// output with -o json.
+// TestMCPAnswersAsTheCommands compares each reading tool with its command. The text must equal the command's output, and the data must
+// equal its output with -o json.
 func TestMCPAnswersAsTheCommands(t *testing.T) {
 	w := newAgentWorld(t)
 	s := w.connect()
@@ -205,7 +205,7 @@ func TestMCPAnswersAsTheCommands(t *testing.T) {
 	compare.CheckNamed(t, "it fails", true, failed)
 }
 
-// TestMCPDiffOfACluster checks, with a real API server, that the tool diff returns the differences that the command diff prints.
+// TestMCPDiffOfACluster checks, with a real API server, that the tool `diff` returns the differences that `gitrollout diff` prints.
 func TestMCPDiffOfACluster(t *testing.T) {
 	w, _ := newHealthyWorld(t, version("v1", halfThenGate))
 	d := w.deployment()
@@ -289,8 +289,8 @@ func TestMCPProposes(t *testing.T) {
 	}
 }
 
-// hostile lists calls that try to exceed the tools' rights, or to end the server. want is a part of the error, or "" if the call may
-// succeed.
+// hostile lists calls that try to exceed the tools' rights, or to end the server. If want is not "", the call must fail with an error that
+// contains want.
 var hostile = []struct{ tool, arguments, want string }{
 	{"get", `{"app": "../../../etc/passwd"}`, "has no app"},
 	{"get", `{"app": "--kubeconfig=/etc/passwd"}`, "has no app"},
@@ -421,7 +421,7 @@ func TestMCPCutsLongAnswers(t *testing.T) {
 func TestMCPSurvivesAPanic(t *testing.T) {
 	c := &mcpCommand{streams: streams{globalOptions: &globalOptions{}}, calls: make(chan struct{}, 1)}
 	panics := tool{name: "get", run: func(context.Context, streams, toolInput) error { panic("a bug") }}
-	for range 2 { // the first call must free its place in calls, which has only one place
+	for range 2 { // the first call must free the only place in c.calls
 		if _, _, err := c.call(t.Context(), panics, toolInput{}); err == nil || err.Error() != "get panicked: a bug" {
 			t.Errorf("error %v", err)
 		}

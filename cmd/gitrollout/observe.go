@@ -195,7 +195,6 @@ func (seen *outside) leads(work func(context.Context) error) func(context.Contex
 }
 
 func (l *loop) count(m *metrics.Metrics) {
-	// l.created may change, because the state branch may be renamed.
 	gitStats, kube := func() git.Stats { return l.created.Stats() }, l.client.Stats
 	m.Count("gitrollout_git_requests_total", "", func() float64 { return float64(gitStats().Requests) })
 	m.Count("gitrollout_git_received_bytes_total", "", func() float64 { return float64(gitStats().Received) })

@@ -9,7 +9,7 @@ import (
 	"gitrollout.dev/gitrollout/strategies"
 )
 
-// TestOnceFailsWithAHeldApp checks that each call of gitrollout once fails while an app is held.
+// TestOnceFailsWithAHeldApp checks that each `gitrollout once` fails while an app is held.
 func TestOnceFailsWithAHeldApp(t *testing.T) {
 	t.Parallel()
 	key := sopstest.Age(t)

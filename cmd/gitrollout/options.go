@@ -124,7 +124,7 @@ func register(cmd *cobra.Command, all ...interface{ register(cmd *cobra.Command)
 	}
 }
 
-// registerAuthor is for run and once, which ignore git's user.name.
+// registerAuthor is for `run` and `once`, which ignore git's user.name.
 func (o *sourceOptions) registerAuthor(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&o.author, "author", "",
 		`"Name <address>" of the commits, for servers that accept only known authors `+

@@ -136,7 +136,7 @@ func (s streams) traffic(ctx context.Context, pods func(context.Context, rollout
 	t := strategies.NewTrial(spec.Workload.Name, metrics, strategies.Measure{
 		Workload: spec.Workload, Latest: hash, Stable: hash, Since: began, ReleaseSince: began, IsSteady: true,
 	}, began)
-	if due, _ := t.Due(time.Now()); hash != "" { // if the hash is unknown, the plan assumes rates
+	if due, _ := t.Due(time.Now()); hash != "" { // without a hash, the plan assumes the traffic
 		for _, m := range due {
 			t.Take(newWorker(ctx, s, time.Now, false).Take(ctx, rollout.App{}, m))
 		}

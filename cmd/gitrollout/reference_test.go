@@ -164,7 +164,7 @@ func TestSettingsPage(t *testing.T) {
 	}
 }
 
-// TestEnvironmentIsDocumented checks that gitrollout help environment describes each environment variable that this package reads.
+// TestEnvironmentIsDocumented checks that `gitrollout help environment` describes each environment variable that this package reads.
 func TestEnvironmentIsDocumented(t *testing.T) {
 	page := newEnvironment().Long
 	files, err := filepath.Glob("*.go")

@@ -21,7 +21,7 @@ import (
 func newWorkers() *worker.Pool {
 	most := max(2, runtime.GOMAXPROCS(0))
 	return worker.NewPool(worker.Options{Most: most, Idle: 10 * time.Minute, Command: func(memory int64) *exec.Cmd {
-		program := "/proc/self/exe" // valid even after an update of the file
+		program := "/proc/self/exe" // valid even after an update of the program's file
 		if _, err := os.Stat(program); err != nil {
 			program, _ = os.Executable() // if it fails, the process cannot start
 		}

@@ -26,7 +26,7 @@ func (o *appOptions) register(cmd *cobra.Command) {
 		"instead of names: the apps whose workloads have these `labels`: team=pay,tier!=batch")
 }
 
-// check refuses an empty selector, because a script's variable may be empty.
+// check refuses an empty selector, because an empty variable in a script must not select all apps.
 func (o *appOptions) check(cmd *cobra.Command, args []string) (err error) {
 	switch {
 	case o.selector == "" && len(args) == 0:

@@ -59,7 +59,7 @@ func shownFleet() status.Listing {
 	}}
 }
 
-// TestMeasurementsOfTheReconciler checks that get adds measurements from the reconciler's page only if the page and Git show the same
+// TestMeasurementsOfTheReconciler checks that `get` adds measurements from the reconciler's page only if the page and Git show the same
 // release.
 func TestMeasurementsOfTheReconciler(t *testing.T) {
 	page := shownFleet().Apps[0]

@@ -107,7 +107,7 @@ func (c *simulateCommand) run(cmd *cobra.Command, file string) error {
 		return usagef("--update needs a script file, but the script is read from standard input")
 	case c.update:
 		for _, e := range timeline.Events {
-			e.Failed = nil // the results replace Failed; a script cannot contain FAILED
+			e.Failed = nil // String would print FAILED lines, which a script cannot contain
 		}
 		return os.WriteFile(file, script.With(timeline.String()), 0o644)
 	}

@@ -194,7 +194,7 @@ func dashRecords(from sourceOptions, repo *adapters.Repository, s streams) *cons
 type dashActor struct{ *console.Records }
 
 func (d dashActor) Act(ctx context.Context, who dashboard.Person, app string, a propose.Action) (string, error) {
-	ctx, cancel := adapters.Outlive(ctx) // so that Act finishes if the user closes the page
+	ctx, cancel := adapters.Outlive(ctx) // so that Act finishes even if the user closes the page
 	defer cancel()
 	said, err := d.Records.Act(ctx, who, app, a)
 	if err != nil {

@@ -10,7 +10,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// TestSync checks that gitrollout sync makes a reconciler that polls once an hour read Git at once. A wrong secret has no effect. During a
+// TestSync checks that, after `gitrollout sync`, a reconciler with hourly polls reads Git at once. A wrong secret has no effect. During a
 // release, sync reports a pushed commit that cannot be rendered.
 func TestSync(t *testing.T) {
 	w, p := runningWorld(t, time.Hour)

@@ -17,7 +17,7 @@ import (
 const (
 	firstRetry = time.Second
 	maxRetry   = 5 * time.Second
-	// Git is read changeDelay after a change in the cluster, and at least every gitEvery.
+	// Git is read after a change in the cluster, with the delay changeDelay, and at least every gitEvery.
 	changeDelay = 2 * time.Second
 	gitEvery    = 30 * time.Second
 	// If a known pod joins the followed version (a promoted canary), the pod's log lines older than `joined` are
@@ -126,8 +126,8 @@ func (t *tailer) followPods(
 	return context.Cause(following)
 }
 
-// update follows new pods, and stops following pods that changed to another version. It still follows pods that app
-// lacks, because their last lines may be unread.
+// update follows new pods, and stops following pods that changed to another version. It still follows pods that are no
+// longer listed, because their last lines may be unread.
 func (t *tailer) update(ctx context.Context, version status.Version, app status.App, first cluster.LogRange) {
 	has := map[string]bool{}
 	for _, p := range version.Of(app) {

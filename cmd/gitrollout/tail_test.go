@@ -24,7 +24,7 @@ import (
 	"gitrollout.dev/gitrollout/views/status"
 )
 
-// podServer serves pods with one container. The log of the container has the line "first", and then the lines from more.
+// podServer serves pods with one container. The container's log has the line "first", and then the lines from the channel `more`.
 type podServer struct {
 	start time.Time
 	more  chan string // the later lines; each goes to only one of the open logs

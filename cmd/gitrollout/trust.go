@@ -20,7 +20,7 @@ import (
 	"gitrollout.dev/gitrollout/views/console"
 )
 
-// trustOptions are flags, because an attacker may change settings in Git.
+// trustOptions come from flags, because an attacker could change settings in Git.
 type trustOptions struct {
 	git.KeyFiles
 	allowed []string // CIDRs
@@ -49,7 +49,8 @@ func (o *trustOptions) register(cmd *cobra.Command) {
 	o.policy.register(cmd)
 }
 
-// reach returns the additional addresses that analyses may call. It omits invalid ranges, because open reports them.
+// reach returns the additional addresses that analyses may call. It omits invalid ranges, which the method open
+// reports.
 func (o trustOptions) reach() (r call.Reach) {
 	for _, text := range o.allowed {
 		if prefix, err := netip.ParsePrefix(text); err == nil {
@@ -70,7 +71,7 @@ func (o trustOptions) as(ctx context.Context, app rollout.App) context.Context {
 	return cluster.As(ctx, app.ServiceAccount)
 }
 
-// open reads the key files early, to find errors at the start. Without a file, it returns nil.
+// open checks the address ranges and key files when gitrollout starts. Without a key file, it returns nil.
 func (o trustOptions) open() (*git.Keys, error) {
 	for _, text := range o.allowed {
 		if _, err := netip.ParsePrefix(text); err != nil {
@@ -81,7 +82,7 @@ func (o trustOptions) open() (*git.Keys, error) {
 	return keys, withCode(exitUsage, err)
 }
 
-// stateCheck returns the check of the state branch. Without --verify-state, it is nil.
+// stateCheck returns a function that checks the state branch's signature. Without --verify-state, it is nil.
 func stateCheck(keys *git.Keys) func(reconciler.Snapshot) error {
 	if keys.Files().State == "" {
 		return nil

@@ -68,8 +68,8 @@ The exit code is 1 if there are errors; warnings do not count.`,
 	return cmd
 }
 
-// tree returns the folder or commit that the command line names, or nil. GITROLLOUT_REPO alone does not count. In
-// errors, name stands for the folder.
+// tree returns the folder or commit that the command line names, or nil. If only GITROLLOUT_REPO is set, tree returns
+// nil. Errors call the folder `name`.
 func (s streams) tree(cmd *cobra.Command, name, dir, commit string) (rollout.Tree, error) {
 	named := cmd.Flags().Changed("repo") || cmd.Flags().Changed("branch") || commit != ""
 	switch {

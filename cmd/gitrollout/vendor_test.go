@@ -9,8 +9,8 @@ import (
 	"gitrollout.dev/gitrollout/internal/compare"
 )
 
-// TestVendorFrom checks that vendor --from rewrites a kustomization, and refuses other flags. Paths in errors are relative to the current
-// folder.
+// TestVendorFrom checks that vendor --from rewrites a kustomization, and refuses all other arguments. Paths in errors are relative to the
+// current folder.
 func TestVendorFrom(t *testing.T) {
 	t.Chdir(t.TempDir())
 	const file = "apps/shop/kustomization.yaml"

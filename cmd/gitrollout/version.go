@@ -17,7 +17,7 @@ type versionInfo struct {
 	Platform string `json:"platform"`
 }
 
-// The linker sets released and commit in a release. Other builds use Go's build information.
+// In a release, the linker sets these variables. Other builds use Go's build information.
 var released, commit string
 
 func versionOf() versionInfo {

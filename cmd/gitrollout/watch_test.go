@@ -26,8 +26,8 @@ func (l *listings) Listing(context.Context, []string, time.Time) (status.Listing
 
 func (*listings) Refresh(context.Context) (bool, error) { return true, nil }
 
-// TestWatchOfAPatternWithoutAMatch checks that list -w reports a pattern that matches no app at the start. If a matching app is removed
-// later, nothing is reported.
+// TestWatchOfAPatternWithoutAMatch checks that list -w reports a pattern if the first listing has no matching app. If a matching app is
+// removed later, nothing is reported.
 func TestWatchOfAPatternWithoutAMatch(t *testing.T) {
 	shop, none := []status.App{{App: "shop"}}, []status.App{}
 	for name, c := range map[string]struct {

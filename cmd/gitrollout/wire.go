@@ -66,13 +66,13 @@ func (l *loop) close() {
 	l.client.Wait()
 }
 
-// writer describes a process that runs reconciler passes. id is its name in records.
+// writer describes a process that runs reconciler passes. Records name the process by its id.
 type writer struct {
 	id        string
 	exclusive bool     // stop if another writer takes over
 	ends      bool     // stop after one pass
 	uid       string   // the cluster's uid on the state branch, if known
-	only      []string // if set, only roll these apps back, without a record
+	only      []string // if set, only roll back these apps, and record nothing
 }
 
 func newLoop(ctx context.Context, source sourceOptions, keys trustOptions, target clusterOptions, who writer,

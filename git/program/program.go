@@ -54,8 +54,8 @@ func Commit(ctx context.Context, name string) (id string, known bool) {
 	return id, err == nil && commitID.MatchString(id)
 }
 
-// Parted returns the merge base of tip and other. If git finds none, such as in a shallow working copy, Parted returns
-// tip.
+// Parted returns the merge base of two commits. If git finds none, such as in a shallow working copy, Parted returns
+// `tip`.
 func Parted(ctx context.Context, tip, other string) string {
 	if id, err := Says(ctx, "merge-base", "--end-of-options", tip, other); err == nil && commitID.MatchString(id) {
 		return id

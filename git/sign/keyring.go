@@ -21,7 +21,8 @@ type Keyring struct {
 	keys openpgp.EntityList
 }
 
-// ParseKeyring parses the output of gpg --armor --export. It refuses private and revoked keys. Its errors name file.
+// ParseKeyring parses the output of gpg --armor --export. It refuses private and revoked keys. Its errors begin with
+// `file`.
 func ParseKeyring(file string, data []byte) (*Keyring, error) {
 	k := &Keyring{file: file}
 	const begin = "-----BEGIN PGP "
@@ -66,7 +67,7 @@ var weak = []crypto.Hash{crypto.MD5, crypto.SHA1, crypto.RIPEMD160}
 
 var errMalformed = errors.New("the OpenPGP signature is malformed")
 
-// check turns a panic of the library, caused by malformed input, into an error.
+// check verifies a signature. If malformed input makes the library panic, check returns an error.
 func (k *Keyring) check(c signed) (who string, err error) {
 	defer func() {
 		if recover() != nil {

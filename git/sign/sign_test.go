@@ -69,7 +69,7 @@ func insert(t testing.TB, content, signature string) []byte {
 	return signed
 }
 
-// verify verifies a commit with the keys of an allowed_signers file, whose text is signers.
+// verify verifies a commit with the text of an allowed_signers file.
 func verify(t testing.TB, signers string, signed []byte) (string, error) {
 	t.Helper()
 	list, err := sign.ParseSigners("signers", []byte(signers))

@@ -33,7 +33,7 @@ type allowed struct {
 	after, before time.Time
 }
 
-// ParseSigners parses a list, which needs at least one key for commits. Its errors name file.
+// ParseSigners parses a list, which needs at least one key for commits. Its errors begin with `file`.
 func ParseSigners(file string, data []byte) (*Signers, error) {
 	s := &Signers{file: file}
 	for i, line := range strings.Split(string(data), "\n") {
@@ -112,7 +112,7 @@ func (a *allowed) options(options []string) (ok bool, err error) {
 	return ok, nil
 }
 
-// matches reports whether s matches a pattern in an OpenSSH pattern list, and no negated pattern.
+// matches reports whether an OpenSSH pattern list accepts s: a pattern matches s, and no negated pattern does.
 func matches(patterns, s string) bool {
 	found := false
 	for pattern := range strings.SplitSeq(patterns, ",") {

@@ -134,8 +134,8 @@ func ParseKey(data, passphrase []byte) (*Key, error) {
 	return &Key{signer: algorithm}, nil
 }
 
-// Sign returns an armored signature for Insert. random (crypto/rand's Reader) only protects RSA keys against side
-// channels.
+// Sign returns an armored signature for Insert. The random bytes (crypto/rand's Reader) only protect RSA keys against
+// side channels.
 func (k *Key) Sign(random io.Reader, commit []byte) (string, error) {
 	const hash = "sha512"
 	sum, err := digest(hash, commit)

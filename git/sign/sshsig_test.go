@@ -30,7 +30,7 @@ func signer(t *testing.T, file string) ssh.AlgorithmSigner {
 	return key.(ssh.AlgorithmSigner)
 }
 
-// armored signs the constant commit as ssh-keygen does, with the given algorithm. edit may change the signature before its encoding.
+// armored signs the test's commit as ssh-keygen does, with the given algorithm. The signature is passed to `edit` before its encoding.
 func armored(t *testing.T, key ssh.AlgorithmSigner, algorithm string, edit func(*sshsig)) string {
 	t.Helper()
 	sum := sha512.Sum512([]byte(commit))

@@ -17,8 +17,8 @@ import (
 	"golang.org/x/crypto/ssh/knownhosts"
 )
 
-// FuzzServerAnswers checks that a fetch or push neither panics nor hangs, whatever the server sends. The id of each stored object must be
-// the object's hash.
+// FuzzServerAnswers checks that no response of a server makes a fetch or push panic or hang. The id of each stored object must be the
+// object's hash.
 func FuzzServerAnswers(f *testing.F) {
 	f.Add([]byte("000eversion 2\n0015agent=git/2.39.5\n0000"))
 	f.Add([]byte("001e# service=git-upload-pack\n00000030" + strings.Repeat("a", 40) + " HEAD\x00\n0000"))

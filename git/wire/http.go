@@ -16,7 +16,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// httpLink implements smart HTTP. It stores greetings (info/refs) of version 2, so that a lookup needs one request, not
+// httpLink implements smart HTTP. It stores greetings (info/refs), so that a lookup in version 2 needs one request, not
 // two.
 type httpLink struct {
 	remote  Remote

@@ -68,7 +68,7 @@ type Session struct {
 	*advertisement
 	stats  *counters
 	bounds bounds
-	// exchange sends a request. Only smart HTTP and protocol version 2 allow several calls.
+	// exchange sends a request. A stream without protocol version 2 allows only one call.
 	exchange func(ctx context.Context, request []byte) (io.ReadCloser, error)
 	Close    func()
 	Stale    func()

@@ -15,7 +15,7 @@ const (
 	maxBlob   = 16 << 20 // maximum of a file; apps need no larger files
 	largeBlob = 1 << 20
 	maxLarge  = 128 << 20 // maximum sum of the kept large files of one pack
-	maxOther  = 64 << 20  // maximum of a tree or commit; above, the pack fails
+	maxOther  = 64 << 20  // maximum of a tree or commit; a larger object is an error
 	maxBases  = 32 << 20  // maximum sum of omitted files that stay in memory as bases of later deltas
 
 	mostBetween = 4 << 20 // compressed, for Question.Between; a larger pack means rewritten history
@@ -36,8 +36,8 @@ type Store interface {
 	Content(id plumbing.Hash) (kind plumbing.ObjectType, data []byte, has bool)
 	// Keep stores an object, and takes ownership of data.
 	Keep(kind plumbing.ObjectType, data []byte) plumbing.Hash
-	// Omit records a file that is too large to store. The id is zero if the server did not send the file, or the file's
-	// base was omitted.
+	// Omit records a file that is too large to store. The id is zero if the server did not send the file, or its delta
+	// was not applied.
 	Omit(id plumbing.Hash)
 }
 

@@ -48,7 +48,7 @@ func (p *packText) blob(content string) *packText {
 	return p.add(aBlob, len(content), nil, []byte(content))
 }
 
-// delta appends a delta of a kind. base is the hash of the delta's base, or the distance to it in the pack.
+// delta appends a delta. Its base is a hash, or a distance in the pack.
 func (p *packText) delta(kind byte, base, delta []byte) *packText {
 	return p.add(kind, len(delta), base, delta)
 }
@@ -59,10 +59,10 @@ func (p *packText) end() io.Reader {
 	return bytes.NewReader(p.Bytes())
 }
 
-// appending returns a delta that copies a whole base and appends text. base is the base's length.
+// appending returns a delta that copies a base of the given length, and appends text.
 func appending(base int, text string) []byte { return appendingTo(base, base, text) }
 
-// appendingTo returns a delta that copies the beginning of a base and appends text. base is the base's length, and first the copied length.
+// appendingTo returns a delta that copies only the first bytes of a base, and appends text. Both numbers are lengths.
 func appendingTo(base, first int, text string) []byte {
 	d := binary.AppendUvarint(nil, uint64(base))
 	d = binary.AppendUvarint(d, uint64(first+len(text)))

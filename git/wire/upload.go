@@ -88,7 +88,7 @@ type Question struct {
 // Between reports whether all commits between Haves and Wants are requested.
 func (q Question) Between() bool { return q.Depth == Full && len(q.Haves) > 0 }
 
-// Fetch adds the response to a Store, which must have the deltas' bases. With a Depth, Haves are sent as "shallow"
+// Fetch adds the response to a Store, which must have the deltas' bases. With a Depth, Haves are also sent as "shallow"
 // lines. Without these lines, after a merge of an old branch, the server would omit old files that the client lacks.
 // With "thin-pack", git does not resend the trees of Haves.
 func (s *Session) Fetch(ctx context.Context, into Store, q Question) error {
@@ -161,8 +161,8 @@ func (s *Session) fetchRequest(q Question) []byte {
 	return req.buf
 }
 
-// filter excludes trees (Bare) or files over maxBlob (Shallow). Other questions get no filter, because the server also
-// omits files of Haves.
+// filter excludes trees (Bare) or files over maxBlob (Shallow). Other questions get no filter, because a filtered file
+// would look like a file of Haves.
 func (s *Session) filter(q Question) string {
 	switch {
 	case !slices.Contains(strings.Fields(s.caps["fetch"]), "filter"):

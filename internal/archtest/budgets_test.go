@@ -64,7 +64,6 @@ func TestBudgets(t *testing.T) {
 	}
 }
 
-// exported counts the exported names that a file declares.
 func exported(file *ast.File) (n int) {
 	count := func(names ...*ast.Ident) {
 		for _, name := range names {

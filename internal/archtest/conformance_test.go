@@ -128,8 +128,7 @@ func exists(t *testing.T, tests map[string]bool, name string) bool {
 	return found
 }
 
-// conformance returns docs/conformance.md: for each tool, the number of scenarios per verdict, and a table of scenarios with the
-// differences last.
+// conformance returns docs/conformance.md: for each tool, the number of scenarios per verdict, and a table of scenarios, sorted by verdict.
 func conformance(suites []suite) string {
 	var b strings.Builder
 	b.WriteString("# Conformance\n\n<!-- written by go test ./internal/archtest -run TestConformance -update -->\n\n" +

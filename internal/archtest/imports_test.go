@@ -175,7 +175,7 @@ var impure = []string{
 	"net", "net/http", "os", "os/exec", "os/signal", "path/filepath", "sync", "sync/atomic", "syscall", "testing",
 }
 
-// testLibraries lists libraries that no package may import. The package testing and internal/compare replace them.
+// testLibraries lists libraries that no package may import. Package testing and package internal/compare replace them.
 var testLibraries = []string{
 	"github.com/stretchr/testify", "github.com/onsi/gomega", "github.com/onsi/ginkgo", "go.uber.org/mock", "github.com/golang/mock",
 }
@@ -246,7 +246,7 @@ func TestTopFoldersHaveNoCircle(t *testing.T) {
 	if !imports["cmd"]["reconciler"] {
 		t.Fatal("cmd does not import reconciler: are the imports read right?")
 	}
-	// Remove folders that import no other remaining folder, as long as there are any. The rest is in a cycle, or imports a cycle.
+	// Repeatedly remove folders that import no remaining folder. The rest is in a cycle, or imports a cycle.
 	for {
 		isLeaf := func(_ string, to map[string]bool) bool {
 			return !slices.ContainsFunc(slices.Collect(maps.Keys(to)), func(f string) bool { return imports[f] != nil })

@@ -10,7 +10,7 @@ import (
 )
 
 // TestKubernetesVersions compares the table of docs/compatibility.md with the versions that the Makefile tests. It also checks that the
-// chart and gitrollout doctor require the Makefile's oldest Kubernetes version, and that each test that .ci/skew names exists.
+// chart and gitrollout doctor require the Makefile's oldest version, and that .ci/skew names only existing tests.
 func TestKubernetesVersions(t *testing.T) {
 	makefile := read(t, "Makefile")
 	variable := func(name string) []string {

@@ -86,7 +86,7 @@ func product(t *testing.T) []source {
 	return slices.DeleteFunc(slices.Clone(sources(t)), func(s source) bool { return !s.isProduct() })
 }
 
-// find returns the repository's files with an ending, relative to the root. It skips bin, testdata and hidden folders.
+// find returns the files with the given ending, as paths relative to the root. It skips bin, testdata and hidden folders.
 func find(ending string) (files []string, err error) {
 	err = filepath.WalkDir(root, func(name string, entry fs.DirEntry, err error) error {
 		if err != nil {

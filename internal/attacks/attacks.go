@@ -16,17 +16,17 @@ const Policy = "namespaces: [evil, evil-*], sources: [apps/**, base/**], resourc
 
 // Attack is one attack: files in the repository, and the expected refusal.
 type Attack struct {
-	Files map[string]string // by path: in the app's folder, or from the repository's root if the path begins with a slash
+	Files map[string]string // by path, relative to the app's folder, or to the repository's root if the path begins with a slash
 	Refusal
 }
 
 // Refusal is the error with which gitrollout must refuse an attack.
 type Refusal struct {
-	Config string // part of the error if the app may write only to its and the victim's namespaces; "": no error
-	Policy string // the violated rule of Policy if the configuration allows everything; "": the error contains Config
+	Config string // part of the error if the app may write only to its own and the victim's namespaces; "": no error
+	Policy string // the rule of Policy that refuses the attack if the configuration allows everything; "": see Config
 }
 
-// by returns a copy of r with another violated rule of Policy.
+// by returns a copy of r with the given rule of Policy.
 func (r Refusal) by(rule string) Refusal {
 	r.Policy = rule
 	return r
@@ -39,7 +39,7 @@ type Victim struct {
 	Namespace string
 }
 
-// Of returns the attacks of an app on the cluster and on the victim. The key is the attack's name.
+// Of returns an app's attacks on the cluster and on the victim. The key is the attack's name.
 func Of(app string, victim Victim) map[string]Attack {
 	shop, home := victim.Objects, victim.Namespace
 	elsewhere := func(ns string) Refusal {
@@ -110,8 +110,7 @@ func Of(app string, victim Victim) map[string]Attack {
 	return all
 }
 
-// withinItsOwn returns attacks inside the app's own namespace. The configuration cannot refuse these attacks, but a
-// rule of Policy refuses each attack.
+// withinItsOwn returns attacks inside the app's own namespace. Only a rule of Policy can refuse these attacks.
 func withinItsOwn() map[string]Attack {
 	released := func(strategy string) map[string]string {
 		return object("apps/v1", "Deployment", "name: a", pods+"---\napiVersion: gitrollout.dev/v1alpha1\nkind: Rollout\nmetadata: {name: a}\n"+

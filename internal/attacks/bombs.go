@@ -8,14 +8,14 @@ import (
 
 // Bomb is an app whose rendering or analysis would take too much time or memory.
 type Bomb struct {
-	Files map[string]string // a path without a folder is in the app's folder; other paths start at its parent
-	Want  string            // pattern of the error that stops the app (phase Held); "" if the app can be rendered
+	Files map[string]string // a path without a slash is in the app's folder; others are relative to the folder's parent
+	Want  string            // pattern of the error that holds the app (State.Held); "" if the app can be rendered
 }
 
 // OutOfBounds matches the error for an app that exceeds the limit of time or memory. The exceeded limit depends on the machine.
 const OutOfBounds = `takes more than \S+ (of memory )?to render`
 
-// Bombs returns the bombs by name. A bomb that uses the variable x expects a value of 20 characters.
+// Bombs returns the bombs by name. Some bombs use the variable x, whose value must have 20 characters.
 func Bombs() map[string]Bomb {
 	all := map[string]Bomb{
 		"templates that name the next one twice": {Files: templates(41)},
@@ -220,7 +220,7 @@ func Judged(url string) map[string]Bomb {
 	}
 }
 
-// Quiet returns the app before any bomb: the first version of Deployment d, which each app of Judged updates.
+// Quiet returns a harmless app with the first version of Deployment d. Each app of Judged updates this Deployment.
 func Quiet() map[string]string {
 	return map[string]string{"kustomization.yaml": "resources: [d.yaml, r.yaml]\n", "d.yaml": deployment(1, "image: a"),
 		"r.yaml": rolloutOf("{setWeight: 20}, {pause: {duration: 1s}}")}

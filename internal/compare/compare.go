@@ -1,5 +1,5 @@
-// Package compare shows the lines in which two values differ. The tests of all packages use it, so that go.mod needs no
-// library for tests only.
+// Package compare shows the lines in which two values differ. The tests of all packages use it instead of a library
+// that only tests would need.
 package compare
 
 import (
@@ -13,9 +13,9 @@ import (
 	"github.com/rogpeppe/go-internal/diff"
 )
 
-// Diff returns the lines in which two values differ, or "". Lines of want begin with -, and lines of got with
-// +. Diff also compares unexported fields and the dynamic types of interfaces. A nil slice or map differs
-// from an empty one. In structs of the types in public, Diff compares only exported fields.
+// Diff returns the lines in which two values differ, or "". Lines of want begin with -, and lines of got with +. Diff
+// also compares unexported fields and the dynamic types of interfaces. A nil slice or map differs from an empty one.
+// Diff ignores unexported fields of a struct if an argument after got has the struct's type.
 func Diff(want, got any, public ...any) string {
 	return string(diff.Diff("want", lines(want, public), "got", lines(got, public)))
 }
@@ -42,7 +42,7 @@ func CheckNamed(t Reporter, name string, want, got any, public ...any) {
 	}
 }
 
-// Contains reports each of the parts that text does not contain.
+// Contains reports each part that the text lacks.
 func Contains(t Reporter, text string, parts ...string) {
 	t.Helper()
 	for _, part := range parts {

@@ -49,7 +49,7 @@ func nodesByPartition(c *clusterTest) {
 	}
 	c.apply(c.agents("v2", n-2))
 	c.awaitOnNodes(kind, false, split("v1 %d, v2 %d", 2))
-	c.apply(c.agents("v2", n-1)) // raising the partition returns no pod to v1
+	c.apply(c.agents("v2", n-1)) // a larger partition moves no pod back to v1
 	c.awaitOnNodes(kind, false, split("v1 %d, v2 %d", 2))
 	c.apply(c.agents("v1", 0)) // the revision of v1 becomes the newest again
 	back := c.awaitOnNodes(kind, true, all("v1"))

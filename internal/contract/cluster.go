@@ -95,7 +95,7 @@ func (c *clusterTest) deployment(name, version string, n int) rollout.Object {
 	}
 }
 
-// held returns a Deployment whose rollout cannot complete, because its minReadySeconds is hold.
+// held returns a Deployment whose rollout cannot complete, because its minReadySeconds is too large.
 func (c *clusterTest) held(name, version string, n int, surge, unavailable string, paused bool) rollout.Object {
 	o := c.deployment(name, version, n)
 	spec := o.Map("spec")
@@ -118,7 +118,7 @@ func (c *clusterTest) apply(objects ...rollout.Object) {
 	}
 }
 
-// observe returns a workload as the Observer shows it. The kind is "" for a Deployment.
+// observe returns the Observer's view of a workload. The kind is "" for a Deployment.
 func (c *clusterTest) observe(kind, name string) rollout.ObservedWorkload {
 	w := rollout.Workload{Kind: kind, Namespace: c.Namespace(), Name: name}
 	return c.Observe(c.app, []rollout.Workload{w}, nil).Workloads[w]
@@ -268,9 +268,8 @@ func driftIsUndone(c *clusterTest) {
 	}
 }
 
-// fieldLeaves checks that a field removed from Git is also removed from the cluster, even if another field manager owns
-// the field. A field that was never in Git stays. gitrollout removes the field only after it has observed the other
-// manager.
+// fieldLeaves checks that a field removed from Git is also removed from the cluster, even if another field manager also
+// owns the field. gitrollout must first observe the other manager. A field that was never in Git stays.
 func fieldLeaves(c *clusterTest) {
 	with, without := c.config("web", "1"), c.config("web", "2")
 	with.Map("data")["extra"] = "1"

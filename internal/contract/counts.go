@@ -32,7 +32,7 @@ func (c *clusterTest) clone() rollout.ObservedWorkload {
 	return c.observe("CloneSet.apps.kruise.io", "web")
 }
 
-// awaitClones waits until each version has the number of ready pods in want, and no other pod is desired.
+// awaitClones waits until each version has the wanted number of ready pods, and no other pod is desired.
 func (c *clusterTest) awaitClones(want string, complete bool) (live rollout.ObservedWorkload) {
 	c.Helper()
 	c.Await(c.T, fmt.Sprintf("%s, complete %t", want, complete), func() bool {
@@ -65,7 +65,7 @@ func counts(c *clusterTest) {
 	}
 	c.apply(c.clones("v2", 8, "75%")) // the new version keeps its share while the replicas grow
 	c.awaitClones("v1 6, v2 2", false)
-	c.apply(c.clones("v2", 8, int64(7))) // a larger partition returns no pod to v1
+	c.apply(c.clones("v2", 8, int64(7))) // a larger partition moves no pod back to v1
 	c.awaitClones("v1 6, v2 2", false)
 	c.apply(c.clones("v2", 4, "75%"))
 	c.awaitClones("v1 3, v2 1", false)

@@ -22,12 +22,12 @@ func (c *clusterTest) daemon(version string, byHand bool) rollout.Object {
 	return o
 }
 
-// all returns an argument want for awaitOnNodes: all n pods have the version.
+// all returns a function that formats the result of pods() for n pods of one version.
 func all(version string) func(int) string {
 	return func(n int) string { return fmt.Sprintf("%s %d", version, n) }
 }
 
-// awaitOnNodes waits until the Observer shows the current revision, and pods returns want(n). n is the number of desired pods.
+// awaitOnNodes waits until the Observer shows the current revision, and pods() equals want(n) for n desired pods.
 func (c *clusterTest) awaitOnNodes(kind string, complete bool, want func(n int) string) (live rollout.ObservedWorkload) {
 	c.Helper()
 	c.Await(c.T, "a DaemonSet is, of 3 nodes, "+want(3), func() bool {

@@ -7,7 +7,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// ordinals returns a StatefulSet with the given version and n replicas. Pods with an ordinal of at least partition get this version.
+// ordinals returns a StatefulSet with the given version, n replicas and the given partition.
 func (c *clusterTest) ordinals(policy, version string, n, partition int) rollout.Object {
 	o := c.deployment("db", version, n)
 	o["kind"] = "StatefulSet"
@@ -21,7 +21,7 @@ func (c *clusterTest) ordinals(policy, version string, n, partition int) rollout
 
 func (c *clusterTest) set() rollout.ObservedWorkload { return c.observe("StatefulSet", "db") }
 
-// awaitSet waits until each version has the number of ready pods in want, and the observed partition is floor.
+// awaitSet waits until each version has the wanted number of ready pods, and the observed partition is the given floor.
 func (c *clusterTest) awaitSet(want string, floor int, complete bool) (live rollout.ObservedWorkload) {
 	c.Helper()
 	c.Await(c.T, fmt.Sprintf("%s from %d on, complete %t", want, floor, complete), func() bool {
@@ -31,7 +31,6 @@ func (c *clusterTest) awaitSet(want string, floor int, complete bool) (live roll
 	return live
 }
 
-// membersOf returns the pods of a version.
 func membersOf(live rollout.ObservedWorkload, version string) []rollout.Pod {
 	r, _ := live.Find(rollout.Hash("h1-" + version))
 	return r.Members
@@ -57,7 +56,7 @@ func partitions(policy string) func(*clusterTest) {
 		}
 		c.apply(c.ordinals(policy, "v2", 5, 2))
 		c.awaitSet("v1 2, v2 3", 2, false)
-		c.apply(c.ordinals(policy, "v2", 5, 4)) // raising the partition returns no pod to v1
+		c.apply(c.ordinals(policy, "v2", 5, 4)) // a larger partition moves no pod back to v1
 		live = c.awaitSet("v1 2, v2 3", 4, false)
 		lowest := membersOf(live, "v2")[0]
 		c.evict(lowest) // the replacement has the stable template

@@ -67,8 +67,7 @@ var movesOf = map[string][]move{
 	},
 }
 
-// sizes checks each sequence in movesOf. Releases depend on the sizes that the Deployment controller gives to
-// ReplicaSets in these sequences.
+// sizes checks each sequence in movesOf. Releases depend on the resulting sizes of the ReplicaSets.
 func sizes(c *clusterTest) {
 	for name, moves := range movesOf {
 		full := "sizes-" + name
@@ -96,15 +95,15 @@ func sizes(c *clusterTest) {
 }
 
 // nextSecond waits for more than a second, so that the next ReplicaSet gets a later creationTimestamp. The Deployment
-// controller sorts ReplicaSets with equal timestamps by name. Two polls are at least 20 ms apart, or a second in the
+// controller sorts ReplicaSets with equal timestamps by name. Polls are at least 20 ms apart, and a second in the
 // simulated cluster.
 func (c *clusterTest) nextSecond() {
 	looks := 0
 	c.Await(c.T, "another second", func() bool { looks++; return looks > 55 })
 }
 
-// pods returns the number of pods of each version, such as "v1 3, v2 1". While pods are surplus, missing or unready, it
-// returns "on the way".
+// pods returns the number of pods of each version, such as "v1 3, v2 1". If a version has surplus, missing or unready
+// pods, the result is "on the way".
 func pods(live rollout.ObservedWorkload) string {
 	of := map[string]string{}
 	for _, r := range live.Revisions {

@@ -10,7 +10,7 @@ import (
 	"gitrollout.dev/gitrollout/internal/testcluster"
 )
 
-// TestKindsAreServed checks that the routers' kinds are served after their sets were applied twice, as by two tests that share a cluster.
+// TestKindsAreServed applies the routers' sets twice, like two tests that share a cluster, and checks that the kinds are served.
 func TestKindsAreServed(t *testing.T) {
 	c := testcluster.Shared(t)
 	for range 2 {

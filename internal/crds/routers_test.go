@@ -28,7 +28,7 @@ import (
 )
 
 // TestRoutersMakeWhatTheAPIServerTakes checks that the API server accepts each object of the routers' test cases, both before and after
-// traffic.Overlay. The API server would silently drop an unknown field, and refuse an invalid object, which would stop the release.
+// traffic.Overlay. In a release, the API server would silently drop an unknown field, and an invalid object would stop the release.
 func TestRoutersMakeWhatTheAPIServerTakes(t *testing.T) {
 	w := newWorld(t)
 	files, err := filepath.Glob("../../traffic/testdata/*/*.txtar")

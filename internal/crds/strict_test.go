@@ -24,15 +24,15 @@ import (
 	"gitrollout.dev/gitrollout/views/doctor"
 )
 
-// sampler makes objects with all fields of a kind. It counts the mappings in n. While from <= n < to, it adds an unknown field to each
-// mapping.
+// sampler makes objects with all fields of a kind. It numbers the mappings from 0; n is the next number. It adds an unknown field to the
+// mappings in the range [from, to).
 type sampler struct{ from, to, n int }
 
 func (s *sampler) mapping(fields map[string]any) map[string]any {
 	if s.from <= s.n && s.n < s.to {
 		name := "unknownField"
 		for _, known := range slices.Sorted(maps.Keys(fields)) {
-			// A known name with another upper or lower case is also unknown.
+			// A known field's name in another case is also unknown.
 			if other := strings.ToUpper(known[:1]) + known[1:]; s.n%2 == 1 && fields[other] == nil && fields["apiVersion"] == nil {
 				name = other
 				break
@@ -125,7 +125,7 @@ func (s *sampler) bySchema(of map[string]any) any {
 	return nil
 }
 
-// definitions returns the CRDs of some routers, and their schemas by kind and version.
+// definitions returns the CRDs of four kinds, and their schemas by kind and version.
 func (w world) definitions(t *testing.T) (definitions []rollout.Object, schemas map[schema.GroupVersionKind]map[string]any) {
 	t.Helper()
 	list, err := w.client.Resource(schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1",
@@ -153,7 +153,7 @@ func (w world) definitions(t *testing.T) (definitions []rollout.Object, schemas 
 // atOnce limits the unknown fields of an object, because the length of validate's message is limited.
 const atOnce = 15
 
-// TestStrictAsTheServer adds unknown fields to objects of each kind that the API server serves. The check of validate must refuse the same
+// TestStrictAsTheServer adds unknown fields to objects of each kind that the API server serves. `gitrollout validate` must refuse the same
 // fields as a dry-run create with strict field validation.
 func TestStrictAsTheServer(t *testing.T) {
 	w := newWorld(t)
@@ -202,7 +202,7 @@ func TestStrictAsTheServer(t *testing.T) {
 	}
 }
 
-// refused returns the sorted fields in the error of an API server that creates an object in a dry run with strict field validation.
+// refused creates an object in a dry run with strict field validation. It returns the sorted fields that the API server refuses.
 func (w world) refused(t *testing.T, version schema.GroupVersion, of metav1.APIResource, object any, pattern string) []string {
 	t.Helper()
 	body, isText := object.([]byte)
@@ -250,7 +250,7 @@ func ours(err error) []string {
 }
 
 // TestDuplicatesAsTheServer checks Deployments that each have one field twice. Strict field validation of the API server refuses this
-// field. The error of validate names the line of the second value.
+// field. The error of `gitrollout validate` names the line of the second value.
 func TestDuplicatesAsTheServer(t *testing.T) {
 	w := newWorld(t)
 	gvk := schema.GroupVersionKind{Group: "apps", Version: "v1", Kind: "Deployment"}

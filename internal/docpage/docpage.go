@@ -9,8 +9,8 @@ import (
 	"gitrollout.dev/gitrollout/internal/compare"
 )
 
-// Table compares want with the text between two comments of a page, "<!-- NAME: … -->" and "<!-- end of NAME
-// -->". If update is true, it instead writes want to the page.
+// Table compares the wanted text with the text between two comments of a page, "<!-- NAME: … -->" and "<!-- end of NAME
+// -->". If update is true, Table instead writes the wanted text to the page.
 func Table(t *testing.T, page, name, want string, update bool) {
 	t.Helper()
 	raw, err := os.ReadFile(page)

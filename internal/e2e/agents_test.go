@@ -58,8 +58,8 @@ func TestAdvancedDaemonSet(t *testing.T) {
 	w.pods.wantStarted(t, map[string]int{"v4-crash": 1})
 }
 
-// TestAdvancedDaemonSetOfEachType checks a surging and an in-place update. With maxSurge, each node always has a ready
-// pod. An in-place update creates no pod. Both updates stop at each step's number of nodes.
+// TestAdvancedDaemonSetOfEachType checks an update with maxSurge and an in-place update. With maxSurge, each node always has a ready pod.
+// An in-place update creates no pod. Both updates stop at each step's number of nodes.
 func TestAdvancedDaemonSetOfEachType(t *testing.T) {
 	if !kruisetest.IsReal() {
 		t.Skip("its controller is Kruise's own: make test-peers")

@@ -36,7 +36,7 @@ func within(t testing.TB, limit time.Duration, what string, holds func() bool, i
 	}
 }
 
-// awaitEqual waits until get returns the value want.
+// awaitEqual waits until get() returns the wanted value.
 func awaitEqual[T any](t testing.TB, what string, want T, get func() T) {
 	t.Helper()
 	var got T

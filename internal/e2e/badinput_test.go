@@ -14,8 +14,8 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// badInput is a mistake in an app's folder. files maps the names of changed files to their new content ("" removes
-// the file). The app must be held (phase Held), and its message must contain each text in want.
+// badInput is a mistake in an app's folder. files maps the names of changed files to their new content ("" removes the file). The app must
+// be held (State.Held), and its message must contain each wanted text.
 type badInput struct {
 	files map[string]string
 	want  []string
@@ -150,7 +150,7 @@ func badInputs() map[string]badInput {
 }
 
 // TestBadInput commits many mistakes at once, each in a separate app, and a new version of a valid app. Each app with a mistake is held
-// (phase Held) with a message that names file and field, and keeps its pods. The valid app's new version is applied.
+// (State.Held) with a message that names file and field, and keeps its pods. The valid app's new version is applied.
 func TestBadInput(t *testing.T) {
 	t.Parallel()
 	const atOnce = 24
@@ -255,7 +255,7 @@ func (w *world) mend(base shop) {
 	w.write(base.files())
 }
 
-// checkHeld checks that the app is held with a message that contains the mistake's words.
+// checkHeld checks that the app is held, and that the message contains the wanted texts.
 func (w *world) checkHeld(t *testing.T, input badInput) {
 	held := w.awaitT(t, "held with a reason", func(s rollout.State) bool { return s.Held != nil }).Held.Message
 	for _, want := range input.want {

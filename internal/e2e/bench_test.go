@@ -126,8 +126,8 @@ type fleet struct {
 	audit   string // the API server's audit log, "" without a log
 }
 
-// emptyFleet returns a fleet without apps, and does not start the program. entries are appended to the configuration; NS in them stands for
-// the fleet's namespace.
+// emptyFleet returns a fleet without apps, and does not start the program. It appends the entries, with NS replaced by the fleet's
+// namespace, to the configuration.
 func emptyFleet(b testing.TB, kube *testcluster.Cluster, entries string) *fleet {
 	b.Helper()
 	f := &fleet{b: b, kube: kube, repo: gittest.New(b), ns: kube.Namespace(b), metrics: freeAddress(b)}
@@ -136,7 +136,7 @@ func emptyFleet(b testing.TB, kube *testcluster.Cluster, entries string) *fleet 
 	return f
 }
 
-// newFleet starts a fleet with n apps. entries are as in emptyFleet, and flags are added to the program's flags.
+// newFleet starts a fleet with n apps. It treats the entries as emptyFleet does, and adds the flags to the program's flags.
 func newFleet(b testing.TB, kube *testcluster.Cluster, n int, entries string, flags ...string) *fleet {
 	b.Helper()
 	f := emptyFleet(b, kube, entries)
@@ -226,7 +226,7 @@ func (f *fleet) release(version string, apps []string) fleetCost {
 	return c
 }
 
-// await waits until the apps have only pods of a version and Git records the release. It returns both durations, measured from began.
+// await waits until the apps have only pods of a version and Git records the release. It measures both durations from the given start.
 func (f *fleet) await(began time.Time, head, version string, apps []string) (c fleetCost) {
 	f.b.Helper()
 	done := f.patches.awaitNew(apps, version)

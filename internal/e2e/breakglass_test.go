@@ -147,7 +147,7 @@ func (w *world) breakGlass(dir, kubeconfig, reason string) (string, error) {
 	return string(out), err
 }
 
-// holdLease creates the Lease of a reconciler with --leader-elect, with the current time as renewTime. release deletes the Lease.
+// holdLease creates the Lease of a reconciler with --leader-elect. The Lease's renewTime is now. The returned function deletes the Lease.
 func (w *world) holdLease() (release func()) {
 	w.t.Helper()
 	ctx, leases := w.t.Context(), w.cluster.Kube.CoordinationV1().Leases(w.ns) // the command looks in all namespaces

@@ -177,8 +177,8 @@ func readImage(t *testing.T, file string) ociImage {
 	return image
 }
 
-// container runs an image like a container runtime, with a read-only root, /proc, /dev/null, and the files of
-// volumes. It uses the machine's network.
+// container runs an image as a container runtime does, with a read-only root, /proc, /dev/null, and the files of volumes. It uses the
+// machine's network.
 type container struct {
 	root   string
 	config ociConfig

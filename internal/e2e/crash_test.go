@@ -95,7 +95,7 @@ func (g *gate) strike(name string) bool {
 	return false
 }
 
-// nth returns an effect's name and ordinal: "PATCH /a, the 2." if before has one effect "PATCH /a".
+// nth returns an effect's name and ordinal, such as "PATCH /a, the 2." after one earlier effect "PATCH /a".
 func nth(before []string, name string) string {
 	n := 1
 	for _, b := range before {
@@ -171,7 +171,7 @@ func (w *world) selector(service string) map[string]string {
 	return s.Spec.Selector
 }
 
-// forget replaces the app's name in the effects by APP, because the name differs in each scenario.
+// forget replaces the app's name in the effects by APP, because each run has another name.
 func (g *gate) forget(app string) {
 	g.mu.Lock()
 	defer g.mu.Unlock()

@@ -56,7 +56,7 @@ func firstNodes(all map[string]string, release rollout.Hash, n int) []string {
 	return slices.Sorted(slices.Values(names[:n]))
 }
 
-// onlyOn fails the test unless exactly the nodes in want have a pod of the version.
+// onlyOn fails the test unless exactly the wanted nodes have a pod of the version.
 func (w *world) onlyOn(version string, want []string) {
 	w.t.Helper()
 	var got []string
@@ -131,8 +131,9 @@ func TestDaemonSetIsPutBack(t *testing.T) {
 	}
 }
 
-// TestNobodyElseSaysHowManyNodesMayBeMissing changes the updateStrategy with kubectl. Git does not set this field. At a step, gitrollout
-// restores the type OnDelete. Between releases, it restores the default maxUnavailable of 1, which also limits the next release.
+// TestNobodyElseSaysHowManyNodesMayBeMissing changes the updateStrategy with kubectl. Git does not set this field. During a step,
+// gitrollout restores the type OnDelete. Between releases, it restores the default maxUnavailable of 1. This default also limits the next
+// release.
 func TestNobodyElseSaysHowManyNodesMayBeMissing(t *testing.T) {
 	t.Parallel()
 	app := agents("", "setCanaryScale: {replicas: 1}", "pause: {}")
@@ -196,7 +197,7 @@ func TestDaemonSetGoesBack(t *testing.T) {
 	w.onlyOn("v1", slices.Sorted(maps.Keys(w.nodes())))
 }
 
-// daemonLife releases a version to 30 % of the nodes, reverts the release, and returns gitrollout's effects.
+// daemonLife releases a version to 30 % of the nodes, reverts the release, and returns gitrollout's effects (writes to the servers).
 // gitrollout is killed before the effects with the given numbers.
 func daemonLife(t *testing.T, at ...int) (effects []string) {
 	t.Helper()
@@ -216,8 +217,8 @@ func daemonLife(t *testing.T, at ...int) (effects []string) {
 	return g.effects()
 }
 
-// TestDaemonSetKilled kills gitrollout before each effect of daemonLife. The restarted gitrollout must update the same nodes, and no
-// others.
+// TestDaemonSetKilled kills gitrollout before each effect of daemonLife. gitrollout must still update only the first 3 nodes of the
+// release's order.
 func TestDaemonSetKilled(t *testing.T) {
 	t.Parallel()
 	effects := daemonLife(t)

@@ -31,7 +31,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// audited is a proxy before the API server that sends all requests as one service account, and records them.
+// audited is a proxy that sends all requests to the API server as one service account, and records the requests.
 type audited struct {
 	kubeconfig string
 	address    string // host:port of the proxy, with TLS
@@ -227,7 +227,7 @@ func TestRightsAreEnoughAndNotMore(t *testing.T) {
 // given kinds are pruned, and restores the objects.
 func (w *world) useEveryRight(kinds ...string) {
 	w.t.Helper()
-	kinds = append(kinds, "NetworkPolicy") // an autoscaler is pruned during a release, the other kinds after its end
+	kinds = append(kinds, "NetworkPolicy") // unlike an autoscaler, a NetworkPolicy is pruned only after the release
 	has := func(s rollout.State) bool {
 		return slices.ContainsFunc(s.Inventory, func(r rollout.Ref) bool { return slices.Contains(kinds, r.Kind) })
 	}
@@ -247,7 +247,7 @@ func (a *audited) compare(t *testing.T, roles map[string][]rbacv1.PolicyRule) {
 		t.Errorf("the roles do not allow: %s", what)
 	}
 	for name, rules := range roles {
-		ofApps := strings.Contains(name, "apps") || name == secretsRole // gitrollout gets apps' objects only in races with other writers
+		ofApps := strings.Contains(name, "apps") || name == secretsRole // get is used only in races with other writers
 		for _, right := range rightsOf(rules) {
 			if !a.used[right] && !(ofApps && strings.HasPrefix(right, "get ")) {
 				t.Errorf("%s allows an unneeded right: %s", name, right)

@@ -46,7 +46,8 @@ func git(args ...string) string {
 	return strings.TrimSpace(string(out))
 }
 
-// TestReleaseIsReproducible makes the release again in another folder, from a copy without a Git repository. All files must be the same.
+// TestReleaseIsReproducible makes the release again in another folder, from a copy without a Git repository. Both releases must have
+// identical files.
 func TestReleaseIsReproducible(t *testing.T) {
 	t.Parallel()
 	first := releaseOf(t) // signed with the key
@@ -91,7 +92,7 @@ func TestArchive(t *testing.T) {
 	if want := fmt.Sprintf("gitrollout %s (%.12s) ", releasedVersion, git("rev-parse", "HEAD")); !strings.HasPrefix(out, want) {
 		t.Errorf("version: %s, want %s", out, want)
 	}
-	called, asked := filepath.Join(dir, "called"), filepath.Join(dir, "asked") // asked is a script that records calls in called
+	called, asked := filepath.Join(dir, "called"), filepath.Join(dir, "asked") // the script "asked" records its calls in the file "called"
 	script := fmt.Sprintf("#!/bin/sh\necho \"$1\" >>%s\nexec %s/gitrollout \"$@\"\n", called, dir)
 	must(t, os.WriteFile(asked, []byte(script), 0o700))
 	demo := exec.Command("../../examples/demo.sh", "--fast", "--program", asked)

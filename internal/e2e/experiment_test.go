@@ -18,7 +18,8 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// tried returns the test app with an experiment as its first canary step. lasts sets fields of the experiment, such as "duration: 25s".
+// tried returns the test app with an experiment as its first canary step. The first argument has fields of the experiment, such as
+// "duration: 25s".
 func tried(lasts string, more ...string) shop {
 	e := fmt.Sprintf("experiment: {%s, templates: [{name: baseline, specRef: stable, service: {}}, "+
 		"{name: canary, specRef: canary, replicas: 2, service: {name: shop-try}}]}", lasts)

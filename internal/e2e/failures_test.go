@@ -53,7 +53,7 @@ func TestGoneForGood(t *testing.T) {
 	w.pods.awaitReady(t, at(0, 20))
 }
 
-// TestDrained evicts every pod of a release that waits at a step, like kubectl drain. Each pod is recreated in its version. The app's
+// TestDrained evicts, like kubectl drain, every pod of a release that waits at a step. Each pod is recreated in its version. The app's
 // disruption budget is kept.
 func TestDrained(t *testing.T) {
 	t.Parallel()

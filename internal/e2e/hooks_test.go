@@ -220,9 +220,9 @@ func hookWaits(t *testing.T, plain bool) {
 	w.awaitHealthy(w.repo.Head())
 }
 
-// TestHooksWithTheirRole checks the rights of the component hooks, for gitrollout's account and for an app's account. Without these rights,
-// no Job starts, and the app's message names a missing right. With these rights, the hooks run, and gitrollout doctor reports only the
-// missing right to logs.
+// TestHooksWithTheirRole checks the rights of the component `hooks`, for gitrollout's account and for an app's account. Without these
+// rights, no Job starts, and the app's message names a missing right. With these rights, the hooks run, and gitrollout doctor reports only
+// that the right to read logs is missing.
 func TestHooksWithTheirRole(t *testing.T) {
 	t.Parallel()
 	for name, account := range map[string]string{"its own": "", "a tenant's": "deployer"} {

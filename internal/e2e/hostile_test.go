@@ -224,8 +224,8 @@ func (h *hostile) broken() int {
 	return strings.Count(h.log.String(), "a render process failed")
 }
 
-// round releases the next version of the nine apps. At the first pause, it aborts the release of the app with the
-// index aborted; a negative index aborts no release.
+// round releases the next version of the nine apps. At the first pause, it aborts the release of the app with the given index; a negative
+// index aborts no release.
 func (h *hostile) round(aborted int) (took [neighbours]time.Duration) {
 	h.version++
 	version, before := fmt.Sprintf("v%d", h.version), tagOf(h.patches.get(h.apps[max(aborted, 0)]))

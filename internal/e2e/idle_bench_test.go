@@ -67,7 +67,7 @@ func (f *fleet) writeIdle(namespaces []string, apps int) (records func(commit st
 }
 
 // writeIdleApp writes the files of an app with a ConfigMap, or, if serves is true, with a Service and a Deployment with 0 replicas. It
-// returns the app's record without a commit.
+// returns the app's record, which has no commit.
 func (f *fleet) writeIdleApp(folder, name, version, namespace string, serves bool) rollout.State {
 	f.b.Helper()
 	manifest := fmt.Sprintf("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: %s}\ndata: {version: %s}\n", name, version)
@@ -85,7 +85,7 @@ func (f *fleet) writeIdleApp(folder, name, version, namespace string, serves boo
 // awaitRest waits until the program has rendered all apps, and has written nothing for five seconds.
 func (f *fleet) awaitRest(began time.Time) {
 	f.b.Helper()
-	var last, active fleetCost // active leaves out the requests for costs at rest
+	var last, active fleetCost // active has the costs up to the last change
 	go f.profile("profile?seconds=30", "start")
 	for quiet := time.Now(); time.Since(quiet) < idleRest; time.Sleep(200 * time.Millisecond) {
 		if code, _ := getPage(f.b, "http://"+f.metrics+"/metrics"); code != http.StatusOK {

@@ -25,8 +25,8 @@ type installation struct {
 	roles     []string // names of the installation's ClusterRoles
 }
 
-// TestInstall installs the release with the commands of docs/install.md. It runs the pod's image like a kubelet, with the pod's arguments,
-// environment, volumes and account. This gitrollout releases an app.
+// TestInstall installs the release with the commands of docs/install.md. It runs the pod's image as a kubelet does, with the pod's
+// arguments, environment, volumes and account. This gitrollout releases an app.
 func TestInstall(t *testing.T) {
 	t.Parallel()
 	install(t, installation{namespace: "gitrollout", manifests: filepath.Join(releaseOf(t), "install.yaml"),

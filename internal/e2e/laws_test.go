@@ -49,7 +49,7 @@ func TestPushesInEveryPhase(t *testing.T) {
 					version = fmt.Sprint("v", rng.IntN(i))
 				}
 				commit = w.push(version, app.at(version).files())
-				least := rng.IntN(replicas+4) - 3 // after a third of the pushes, the next push does not wait
+				least := rng.IntN(replicas+4) - 3 // in a third of the cases, the next push does not wait
 				w.until(fmt.Sprintf("%d ready pods of %s", least, version), func() bool { return w.pods.last().ready[version] >= least })
 			}
 			w.finish(commit, map[string]int{version: replicas})
@@ -70,8 +70,8 @@ func TestPushesInEveryPhase(t *testing.T) {
 	}
 }
 
-// TestUsersKeepPodsThroughDocuments replaces each strategy by each other strategy: before the push of v2, in the push of v2,
-// and during the release of v2. At every resource version of the cluster, the Service shop selects at least three ready pods.
+// TestUsersKeepPodsThroughDocuments replaces each strategy by every other strategy: before the push of v2, in the push of v2, and during
+// the release of v2. At every resource version of the cluster, the Service shop selects at least three ready pods.
 func TestUsersKeepPodsThroughDocuments(t *testing.T) {
 	t.Parallel()
 	strategies := map[string]string{
@@ -156,7 +156,7 @@ func (w *world) finish(commit string, pods map[string]int) {
 	})
 }
 
-// awaitHeadSource waits until the state names commit as its source, or the app is held (State.Held) because of commit.
+// awaitHeadSource waits until the commit is the state's source, or the app is held (State.Held) because of the commit.
 func (w *world) awaitHeadSource(commit string) {
 	w.t.Helper()
 	w.await("the commit is followed or held", func(s rollout.State) bool {
@@ -164,8 +164,8 @@ func (w *world) awaitHeadSource(commit string) {
 	})
 }
 
-// watchSelected starts to record Services and pods. The returned function stops the recording, and returns the lowest
-// number of ready pods that the Service selected at any time. at describes the selector and the ready pods at that time.
+// watchSelected starts to record Services and pods. The returned function stops the recording, and returns the lowest number of ready pods
+// that the Service selected at any time. The returned text describes the selector and the ready pods at that time.
 func (w *world) watchSelected(service string) (stop func() (low int, at string)) {
 	w.t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())

@@ -159,8 +159,8 @@ func bringCharts(w *world) {
 	w.here("vendor", "apps")
 }
 
-// twelveServices returns the files of twelve services: a base with a Deployment, a Service and a ServiceAccount for
-// each service, a component, and the same objects as plain manifests.
+// twelveServices returns a base with a Deployment, a Service and a ServiceAccount for each of twelve services. It also returns a component,
+// and the base's objects as plain manifests.
 func twelveServices() map[string]string {
 	files := map[string]string{
 		"kustomize/kustomization.yaml": "resources: [base]\n",

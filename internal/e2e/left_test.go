@@ -65,7 +65,7 @@ func programs() map[int]string {
 	return found
 }
 
-// TestWhatIsLeftRunningIsFound checks that programs finds an orphaned process, such as a worker, until the process ends.
+// TestWhatIsLeftRunningIsFound checks that programs() returns an orphaned worker until the worker ends.
 func TestWhatIsLeftRunningIsFound(t *testing.T) {
 	path, err := binary()
 	must(t, err)

@@ -69,13 +69,14 @@ func newInbox(t *testing.T) *inbox {
 	return b
 }
 
-// told returns all received events in order. kinds returns only their types, and omits repeated events.
+// told returns all received events in order.
 func (b *inbox) told() []event {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return slices.Clone(b.events)
 }
 
+// kinds returns the types of distinct events in order.
 func (b *inbox) kinds() []string {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -10,7 +10,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// gameServers is an entry of the configuration's field workloads. Its status paths differ from the paths of Kubernetes' kinds.
+// gameServers is an entry in the `workloads` of the configuration. Its status paths differ from the paths of Kubernetes' kinds.
 const gameServers = `
 - apiVersion: example.com/v1
   kind: GameServerSet
@@ -33,8 +33,8 @@ func games(replicas string, steps ...string) shop {
 	return shop{kind: "GameServerSet", api: "example.com/v1", version: "v1", replicas: replicas, strategy: canary("", steps...)}
 }
 
-// newGames returns a world with a controller for GameServerSets. The controller uses the fields of the entry `is`. gitrollout's
-// configuration has the entry `configured`.
+// newGames returns a world with a controller for GameServerSets. The entry `is` describes the controller's fields. gitrollout's
+// configuration has the entry `configured`, which can differ.
 func newGames(t *testing.T, app shop, is, configured string) *world {
 	t.Helper()
 	w := newWorld(t, app.files())
@@ -98,8 +98,8 @@ func TestKindOfAConfiguration(t *testing.T) {
 	}
 }
 
-// TestMistakenKindOfAConfiguration checks an entry with a field that the workload does not have. `get` names the field.
-// A release completes after the entry is corrected.
+// TestMistakenKindOfAConfiguration checks an entry with a field that the workload does not have. `gitrollout get` names the field. A
+// release completes after the entry is corrected.
 func TestMistakenKindOfAConfiguration(t *testing.T) {
 	t.Parallel()
 	const refused, unwritten = "the cluster refuses GameServerSet", "its controller writes no "

@@ -14,7 +14,7 @@ import (
 	"gitrollout.dev/gitrollout/internal/gittest"
 )
 
-// planJob runs the steps of the job in docs/plan.md in a checkout, as Gitea's runner does.
+// planJob runs the job of docs/plan.md in a checkout, as Gitea's runner does.
 type planJob struct {
 	*clone
 	steps            []string
@@ -37,7 +37,6 @@ func planSteps(t *testing.T) []string {
 	return steps
 }
 
-// pushVersion pushes a version of the app to a branch.
 func (j *planJob) pushVersion(branch, version string) {
 	j.Helper()
 	j.write(map[string]string{configFile: "apiVersion: gitrollout.dev/v1alpha1\nkind: Config\napps: [{path: app, namespace: shop}]\n"})
@@ -49,7 +48,6 @@ func (j *planJob) pushVersion(branch, version string) {
 	j.git("push", "-q", "origin", branch)
 }
 
-// run runs the steps with a token, and returns their output.
 func (j *planJob) run(token string) string {
 	j.Helper()
 	out, err := j.try(token)
@@ -76,8 +74,8 @@ func (j *planJob) try(token string) (string, error) {
 	return all.String(), nil
 }
 
-// TestPlanComment runs the documented job for several pushes to one pull request on a real Gitea. After each push, the
-// pull request has a single comment. With a read-only token, as for a fork, the plan is only in the job's summary.
+// TestPlanComment runs the documented job for several pushes to one pull request on a real Gitea. After each push, the pull request has a
+// single comment. With a read-only token, such as a fork's, the plan is only in the job's summary.
 func TestPlanComment(t *testing.T) {
 	t.Parallel()
 	server := giteatest.Start(t)

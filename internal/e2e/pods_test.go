@@ -177,7 +177,7 @@ func (p *podWatch) last() (s sample) {
 	return s
 }
 
-// lowest returns the smallest number of ready pods since a mark, including the sample at the mark.
+// lowest returns the smallest number of ready pods since a mark, including the last sample before the mark.
 func (p *podWatch) lowest(mark int) int {
 	low := -1
 	for _, s := range p.since(max(0, mark-1)) {
@@ -206,7 +206,7 @@ func (p *podWatch) wantReady(t *testing.T, mark, least int) {
 	}
 }
 
-// awaitReady waits until exactly the given numbers of pods are ready and no others exist.
+// awaitReady waits until exactly the given numbers of pods exist and all are ready.
 func (p *podWatch) awaitReady(t *testing.T, want map[string]int) {
 	t.Helper()
 	maps.DeleteFunc(want, func(_ string, n int) bool { return n == 0 })

@@ -45,7 +45,7 @@ spec: {rules: [{backendRefs: [{name: shop, port: 80}]}]}
 // newcomer is a user who follows docs/start/first-canary.md in a clone.
 type newcomer struct {
 	*clone
-	typed map[string]bool // command lines of the page that were run
+	typed map[string]bool // command lines of the page that the test has run
 }
 
 // do runs a command of the page with additional arguments for the test, and returns its output and exit code.

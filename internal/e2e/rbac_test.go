@@ -12,8 +12,8 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// TestLeastRights runs gitrollout with exactly the rights that doctor --rbac prints for the repository. gitrollout must use each right
-// except get. Only races with other writers require get. Without patch, the app is held (State.Held).
+// TestLeastRights runs gitrollout with exactly the rights that doctor --rbac prints for the repository. gitrollout must use each right.
+// Most `get` rights are exempt, because only races with other writers need them. Without the `patch` rights, the app is held (State.Held).
 func TestLeastRights(t *testing.T) {
 	t.Parallel()
 	files := everyKind()

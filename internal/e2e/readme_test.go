@@ -20,8 +20,9 @@ import (
 	"gitrollout.dev/gitrollout/internal/testcluster"
 )
 
-// readmeHelpers is shell code before the commands of README.md. await replaces `gitrollout get -w`: it waits for a phase of the app,
-// and saves the Deployment. kubectl delete does not wait, because another test's broken CRD could block the deletion of all namespaces.
+// readmeHelpers is shell code before the commands of README.md. The shell function await replaces `gitrollout get -w`. It waits for a phase
+// of the app, and saves the Deployment. `kubectl delete` does not wait, because another test's broken CRD could block the deletion of all
+// namespaces.
 const readmeHelpers = `set -em
 kubectl() { [ "$1" != delete ] || set -- "$@" --wait=false; command kubectl "$@"; }
 trap 'kill $(jobs -p) 2>/dev/null || true' EXIT
@@ -32,8 +33,8 @@ await() {
 }
 `
 
-// TestReadme runs the shell blocks of README.md in their order. It also runs the health check of deploy/argocd on two saved copies of the
-// Deployment: from the pause, and after the release.
+// TestReadme runs the shell blocks of README.md in their order. It also runs the health check of deploy/argocd on the Deployment as saved
+// at the pause and after the release.
 func TestReadme(t *testing.T) {
 	t.Parallel()
 	root, err := testbin.Root()

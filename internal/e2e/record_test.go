@@ -49,7 +49,7 @@ func TestRepair(t *testing.T) {
 	w.stage("v2", app.at("v2").files())
 	compare.Contains(t, w.ran("state", "repair", w.app), "needs no repair")
 
-	// A user sets an earlier step in the state, and state repair restores the step.
+	// A user changes step 3 to 2 in the state, and `state repair` sets 3 again.
 	w.promote().awaitPause(3)
 	w.edit(rollout.StatePath(w.app), "step: 3", "step: 2")
 	compare.Contains(t, oneLine(w.ran("get", w.app)), "edited by hand", "gitrollout state repair "+w.app)
@@ -57,7 +57,7 @@ func TestRepair(t *testing.T) {
 	compare.Contains(t, w.ran("state", "repair", w.app), "pushed")
 	w.awaitPause(3)
 
-	// A user resets the state branch to the release's first pause, and state repair keeps this pause.
+	// A user resets the state branch to the release's first pause, and `state repair` keeps this pause.
 	older := w.repo.InBare("log", "-1", "--format=%H", "--grep=step 2/4", w.stateBranch())
 	w.repo.InBare("update-ref", "refs/heads/"+w.stateBranch(), older)
 	s := w.await("held", func(s rollout.State) bool { return s.Held != nil })

@@ -25,8 +25,8 @@ func newRegistry(t *testing.T) string {
 	return strings.TrimPrefix(server.URL, "http://")
 }
 
-// signed repackages a chart with Helm, which signs the chart and writes a provenance file beside the chart. signed also writes the public
-// key to dir/ours.gpg, and an unrelated public key to dir/others.gpg.
+// signed repackages a chart with Helm, which signs the chart and writes a provenance file beside the chart. The function also writes the
+// public key to dir/ours.gpg, and an unrelated public key to dir/others.gpg.
 func signed(t *testing.T, chart, dir string) string {
 	t.Helper()
 	to := t.TempDir()
@@ -47,7 +47,7 @@ func signed(t *testing.T, chart, dir string) string {
 
 // TestRegistry pushes a release to a real registry. The release tool pushes the image twice, and Helm pushes the signed chart. If the
 // signature is valid, gitrollout vendor writes the chart's newest version in the given range to a folder. An OCI source must be an artifact
-// with manifests: vendor refuses a container image.
+// with manifests: gitrollout vendor refuses a container image.
 func TestRegistry(t *testing.T) {
 	t.Parallel()
 	dist, host := releaseOf(t), newRegistry(t)

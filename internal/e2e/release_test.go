@@ -7,8 +7,8 @@ import (
 	"gitrollout.dev/gitrollout/internal/tier"
 )
 
-// TestCanaryCounts releases one version with each number of replicas. It checks the exact numbers of pods at each step,
-// the lowest number of ready pods, and that no pod is created twice.
+// TestCanaryCounts runs a release for each number of replicas in the table. It checks the exact numbers of pods at each step, the lowest
+// number of ready pods, and that no pod is created twice.
 func TestCanaryCounts(t *testing.T) {
 	t.Parallel()
 	steps := []string{"setWeight: 20", "pause: {}", "setWeight: 50", "pause: {}"}
@@ -78,7 +78,7 @@ func TestRevertInFlight(t *testing.T) {
 			w.wantStable(first, w.revert(commit), 0) // a revert rejects nothing
 			w.pods.awaitReady(t, map[string]int{"v1": tc.n})
 			w.pods.wantReady(t, mark, tc.floor)
-			w.pods.wantStarted(t, map[string]int{"v1": tc.v1}) // with surge a revert starts no pod
+			w.pods.wantStarted(t, map[string]int{"v1": tc.v1}) // with surge, a revert starts no pod
 		})
 	}
 }

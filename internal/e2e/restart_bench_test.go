@@ -22,9 +22,9 @@ var (
 )
 
 // BenchmarkRestart releases each app in a separate commit, and stops gitrollout when all apps are paused. Then a commit reverts one
-// release, and a new process rolls the app back, with a delay of 100 ms for each Git request. The output has the number of Git requests,
-// and the rollback's time since the process's start and first poll. The rollback should not wait for the rendering of all other apps. With
-// -idle-apps, the output also has the memory, and the costs of polls and pushes. No time fails the benchmark.
+// release, and a new process rolls the app back. Each Git request takes at least 100 ms. The output has the number of Git requests, and the
+// rollback's times since the process's start and since its first poll. The rollback should not wait for the rendering of all other apps.
+// With -idle-apps, the output also has the memory, and the costs of polls and pushes. A slow rollback does not fail the benchmark.
 func BenchmarkRestart(b *testing.B) {
 	f := newGatedFleet(b, testcluster.Shared(b), *restartApps, *idleApps)
 	began := time.Now()
@@ -108,7 +108,7 @@ func (f *fleet) writeGated(version, app string) {
 	f.writeApp(app, benchDeployment(app, version, 1), "{scaling: surge, steps: [{setWeight: 50}, {pause: {}}]}")
 }
 
-// awaitTag waits until each app's Deployment has a ready pod, and the version in its template. It returns the time.
+// awaitTag waits until each app's Deployment has the version in its template, and a ready pod. It returns the time when the wait ended.
 func (f *fleet) awaitTag(version string, apps ...string) time.Time {
 	f.b.Helper()
 	return f.patches.await(apps, func(d *appsv1.Deployment) bool {
@@ -116,7 +116,6 @@ func (f *fleet) awaitTag(version string, apps ...string) time.Time {
 	})
 }
 
-// tag returns the version in a Deployment's template.
 func (f *fleet) tag(app string) string {
 	f.b.Helper()
 	d, err := f.kube.Kube.AppsV1().Deployments(f.ns).Get(f.b.Context(), app, metav1.GetOptions{})

@@ -15,8 +15,8 @@ func (w *world) nextSecond() {
 	w.until("the next second", func() bool { return time.Now().Truncate(time.Second).After(begun) })
 }
 
-// TestRestart restarts the pods of each kind of workload with gitrollout restart, and kills gitrollout meanwhile. Each
-// pod is replaced once, at most maxUnavailable pods are not ready, and the app's state in Git does not change.
+// TestRestart restarts the pods of each kind of workload with gitrollout restart, and kills gitrollout meanwhile. Each pod is replaced
+// once. At most maxUnavailable pods are not ready, and the app's state in Git does not change.
 func TestRestart(t *testing.T) {
 	t.Parallel()
 	steps := []string{"setWeight: 50", "pause: {}"}
@@ -66,7 +66,7 @@ func TestRestartNeedsTheRightToDeletePods(t *testing.T) {
 }
 
 // TestThreshold sets replicaProgressThreshold to 60 %, and releases a version whose last two pods never become ready. The second step
-// completes with 3 of 4 ready pods, and the release with 3 of 5 ready pods, because maxUnavailable is 2.
+// completes when 3 of 4 pods are ready. The release completes when 3 of 5 pods are ready, because maxUnavailable is 2.
 func TestThreshold(t *testing.T) {
 	t.Parallel()
 	app := newShop(5, "maxUnavailable: 2\nreplicaProgressThreshold: {type: Percent, value: 60}", "setWeight: 40", "pause: {}",

@@ -12,7 +12,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// roles counts the pods of the app by version, label role and annotation note.
+// roles counts the pods of the app by version, label `role` and annotation `note`.
 func (w *world) roles() map[string]int {
 	w.t.Helper()
 	list, err := w.cluster.Kube.CoreV1().Pods(w.ns).List(context.Background(), metav1.ListOptions{LabelSelector: "app=shop"})

@@ -13,8 +13,8 @@ type shared struct{ n, stable, canary int }
 
 func (s shared) pods() map[string]int { return map[string]int{"v1": s.stable, "v2": s.canary} }
 
-// TestTheShareServesAtAnySize scales a Deployment at a paused step up and down, as an autoscaler does. After each change, both versions
-// have the expected numbers of pods. During a change, about three quarters of the smaller number of replicas stay ready.
+// TestTheShareServesAtAnySize scales a Deployment up and down at a paused step, as an autoscaler does. After each change, both versions
+// have the expected numbers of pods. During a change from n to m replicas, about three quarters of min(n, m) pods stay ready.
 func TestTheShareServesAtAnySize(t *testing.T) {
 	for name, tc := range map[string]struct {
 		strategy string

@@ -14,8 +14,8 @@ import (
 // sizes has numbers of replicas. Two versions cannot share one replica, and one percent of 150 replicas is more than one pod.
 var sizes = []int{1, 2, 3, 10, 150}
 
-// TestUsersMoveForwardAtAnySize releases a version with each number of replicas, and pushes the next version while older pods still exist.
-// Until the next version's promotion, users reach only the previous version. At least as many pods as replicas are ready at all times.
+// TestUsersMoveForwardAtAnySize releases a version for each of the sizes, and pushes the next version while older pods still exist. Until
+// the next version's promotion, users reach only the previous version. The number of ready pods is never below the number of replicas.
 func TestUsersMoveForwardAtAnySize(t *testing.T) {
 	t.Parallel()
 	for name, strategy := range keptLong {
@@ -87,7 +87,7 @@ spec:
 	w.pods.awaitRest(t, map[string]int{"v1": 150})
 }
 
-// awaitRest waits until exactly the given pods are ready, and no pod is created or deleted for a second.
+// awaitRest waits until exactly the given numbers of pods are ready, and no pod is created or deleted for a second.
 func (p *podWatch) awaitRest(t *testing.T, want map[string]int) {
 	t.Helper()
 	eventually(t, fmt.Sprint("at rest at ", want), func() bool {

@@ -17,8 +17,8 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// set returns the test app with a StatefulSet as its workload. replicas is a line of the StatefulSet's spec, or "" if an autoscaler sets
-// the number. extra has more lines of the spec.
+// set returns the test app with a StatefulSet as its workload. `replicas` and `extra` are lines of the StatefulSet's spec. If an autoscaler
+// sets the number of pods, `replicas` is "".
 func set(replicas, policy, extra string, steps ...string) shop {
 	return shop{kind: "StatefulSet", version: "v1", replicas: replicas, strategy: canary("", steps...),
 		extra: "  serviceName: shop\n  podManagementPolicy: " + policy + "\n" + extra}
@@ -70,7 +70,7 @@ func (w *world) belowStay(mark, from int, stable string) {
 
 var policies = []string{"OrderedReady", "Parallel"}
 
-// TestStatefulSetSteps releases one version with each number of replicas, and checks the version of each ordinal at all times.
+// TestStatefulSetSteps runs a release for each number of replicas, and checks the version of each ordinal at all times.
 func TestStatefulSetSteps(t *testing.T) {
 	t.Parallel()
 	steps := []string{"setWeight: 20", "pause: {}", "setWeight: 50", "pause: {}"}
@@ -123,7 +123,7 @@ func TestStatefulSetIsAborted(t *testing.T) {
 				w.belowStay(mark, 5+n-k, "v1")
 				w.pods.wantStarted(t, map[string]int{"v1": n + k, "v2": k})
 				w.wantStable(first, s, 1)
-				if policy == "OrderedReady" { // Parallel replaces the next pod immediately
+				if policy == "OrderedReady" { // with Parallel, the next pod is replaced immediately
 					w.pods.wantReady(t, mark, n-1)
 				}
 			})
@@ -151,8 +151,8 @@ func TestBrokenStatefulSetGoesBack(t *testing.T) {
 	}
 }
 
-// brokenLife aborts a release whose first pod never becomes ready, and returns gitrollout's writes. If killed is not 0, gitrollout is
-// killed before the write with this number.
+// brokenLife aborts a release whose first pod never becomes ready, and returns gitrollout's writes. gitrollout is killed before write
+// number `killed`, or never if `killed` is 0.
 func brokenLife(t *testing.T, policy string, killed int) []string {
 	t.Helper()
 	app := set("replicas: 3", policy, "", "setWeight: 33", "pause: {}")
@@ -191,7 +191,7 @@ func TestStatefulSetScalesInFlight(t *testing.T) {
 	}
 }
 
-// scaleAtAStep scales to 3, 8 and 2 pods at a step, and checks that of3, of8 and of2 pods are new.
+// scaleAtAStep scales to 3, 8 and 2 pods at a step, and checks how many pods are new: of3, of8 and of2.
 func (w *world) scaleAtAStep(step, of3, of8, of2 int) {
 	w.t.Helper()
 	w.awaitPause(step)

@@ -14,8 +14,9 @@ import (
 )
 
 // TestTenantAttacks tries the attacks of a user who may push only to one app's folder. Each attack is a separate app. The API server
-// enforces the installed rights. The configuration refuses the attacks. If the configuration allows everything, the policy refuses the
-// attacks. Each attacking app is held (State.Held) with the rule's message, and causes only dry runs. Meanwhile, another app is released.
+// enforces the installed rights. The configuration refuses the attacks. If the configuration allows everything, the policy file (--policy)
+// refuses the attacks. Each attacking app is held (State.Held) with the refusal's message, and causes only dry runs. Meanwhile, another app
+// is released.
 func TestTenantAttacks(t *testing.T) {
 	t.Parallel()
 	for name, opened := range map[string]bool{"configuration": false, "policy": true} {

@@ -15,13 +15,13 @@ import (
 
 // TestWatchSurvivesKills kills gitrollout during a watch (analysis after a promotion), and again after the first failed measurement. The
 // watch continues from the state in Git. A version that becomes bad is rolled back once, after as many failed measurements as without
-// kills. A good version's watch ends at the recorded time.
+// kills. A good version's watch does not end before the time in the state.
 func TestWatchSurvivesKills(t *testing.T) {
 	t.Parallel()
 	for name, isBad := range map[string]bool{"rolled back": true, "ended": false} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			var asked, bad atomic.Int64 // bad: number of next answers that are bad
+			var asked, bad atomic.Int64 // bad: how many of the next answers are bad
 			server := httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, _ *http.Request) {
 				asked.Add(1)
 				fmt.Fprintf(rw, `{"worse": %t}`, bad.Add(-1) >= 0)

@@ -95,7 +95,6 @@ func (b *lockedBuffer) String() string {
 	return b.buf.String()
 }
 
-// must ends the test if err is not nil.
 func must(t testing.TB, err error) {
 	t.Helper()
 	if err != nil {
@@ -258,7 +257,7 @@ func (w *world) supersede(message string, files map[string]string) string {
 	return commit
 }
 
-// release pushes a version, promotes the release at step 1, and waits until it is healthy.
+// release pushes a version, promotes the release at step 1, and waits until the app is healthy.
 func (w *world) release(message string, files map[string]string) {
 	w.t.Helper()
 	commit := w.stage(message, files)
@@ -279,7 +278,7 @@ func (w *world) abort(flags ...string) rollout.State {
 	return w.await("rolled back", func(s rollout.State) bool { return s.Phase == rollout.Degraded && s.Release == nil })
 }
 
-// configure pushes and returns configOf's configuration for the argument more.
+// configure pushes configOf's configuration, and returns it.
 func (w *world) configure(more string) (config string) {
 	w.t.Helper()
 	w.repo.Pull()
@@ -374,7 +373,8 @@ func (w *world) stop() {
 	_ = w.process.Process.Signal(syscall.SIGTERM)
 	select {
 	case err := <-w.exited:
-		// An error is ignored if restartAfterKill has just started the process, because it may not handle signals yet.
+		// An error is ignored if restartAfterKill has just started the process, because the new process perhaps does not handle signals
+		// yet.
 		if hasBegun := !strings.HasSuffix(strings.TrimSpace(w.log.String()), killedMark); err != nil && hasBegun {
 			w.t.Errorf("gitrollout ended with %v", err)
 		}
@@ -437,7 +437,6 @@ func (w *world) image() string {
 	return w.deployment().Spec.Template.Spec.Containers[0].Image
 }
 
-// kubectl runs bin/kubectl.
 func (w *world) kubectl(args ...string) string {
 	w.t.Helper()
 	return output(w.t, w.kubectlCommand(args))
@@ -455,7 +454,6 @@ func (w *world) kubectlCommand(args []string) *exec.Cmd {
 
 var kubectl = filepath.Join("..", "..", "bin", "kubectl")
 
-// apply applies manifests with kubectl.
 func (w *world) apply(manifests string) {
 	w.t.Helper()
 	w.kubectl("apply", "-f", tempFile(w.t, "manifests.yaml", manifests))

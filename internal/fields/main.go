@@ -1,6 +1,6 @@
-// Command fields prints the content of render/fields.txt: the Kubernetes version that introduced each newer field, and
-// the keys of lists. It reads the Go types of k8s.io/api, which the module proxy has for each Kubernetes version. Run
-// it after an update of client-go:
+// Command fields prints the content of render/fields.txt: the Kubernetes version that introduced each field after the
+// oldest supported version, and the keys of lists. It reads the Go types of k8s.io/api, which the module proxy has for
+// each Kubernetes version. Run it after an update of client-go:
 //
 //	go run ./internal/fields > render/fields.txt
 package main
@@ -34,7 +34,8 @@ func main() {
 	fmt.Println(strings.Join(lines, "\n"))
 }
 
-// table returns sorted lines "TYPE.FIELD MINOR KEYS", one line for each field that is newer than oldest, or is a list with keys.
+// table returns sorted lines "TYPE.FIELD MINOR KEYS", one line for each field that is newer than version `oldest`, or
+// is a list with keys.
 func table() ([]string, error) {
 	version, err := exec.Command("go", "list", "-m", "-f", "{{.Version}}", "k8s.io/api").Output()
 	if err != nil {

@@ -83,8 +83,8 @@ func (s *Server) CloneURL(as Account, repository string) string {
 	return strings.Replace(s.URL, "://", "://"+as.Name+":"+as.Token+"@", 1) + "/" + repository + ".git"
 }
 
-// API sends a request to a path below /api/v1, and returns the response's status and text. If the argument into is not
-// nil, a successful response is decoded to it.
+// API sends a request to a path below /api/v1, and returns the response's status and text. If the last argument is not
+// nil, a successful response is decoded into this argument.
 func (s *Server) API(as Account, method, path string, body, into any) (status int, text string) {
 	s.tb.Helper()
 	var data []byte

@@ -84,8 +84,8 @@ func (r *Repo) Copy(t TB) *Repo {
 	return c
 }
 
-// copyFolder copies a folder that contains the repositories gitDirs. In their configurations, it replaces source by
-// target.
+// copyFolder copies a folder that contains the repositories gitDirs. In the repositories' configurations, it replaces
+// the path `source` by `target`.
 func copyFolder(source, target string, gitDirs ...string) error {
 	return filepath.WalkDir(source, func(path string, d fs.DirEntry, err error) error {
 		if err != nil || path == source {

@@ -21,7 +21,8 @@ type answers[T any] struct {
 	known map[string]map[string]T // by the result of refsOf (only the newest result), then by question
 }
 
-// get returns the answer to a question. If the cache has no answer for the current refs, get calls ask and caches a good answer.
+// get returns the answer to a question. If the cache has no answer for the current refs, get calls `ask`, and caches a
+// good answer.
 func (a *answers[T]) get(question string, ask func() (answer T, good bool)) T {
 	refs := refsOf(a.bare)
 	a.mu.Lock()

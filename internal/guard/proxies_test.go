@@ -25,7 +25,7 @@ func TestProxiesOfTheFormerVersion(t *testing.T) {
 	backend := map[string]any{"backendRefs": []any{map[string]any{"name": "web", "weight": int64(100)}}}
 	route := rollout.Ref{Group: "gateway.networking.k8s.io", Kind: "HTTPRoute", Namespace: "shop", Name: "web"}
 	for name, c := range map[string]struct {
-		unguarded *rollout.Spec // the document during the move, while no version is stable; nil: a version is always stable
+		unguarded *rollout.Spec // if not nil, the Guard only follows this document during the move (Up is false)
 		wait      time.Duration
 		bad       bool
 	}{

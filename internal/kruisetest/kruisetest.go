@@ -1,7 +1,7 @@
 // Package kruisetest installs OpenKruise's CustomResourceDefinitions and controllers into a test's cluster. The real
-// controllers run if KRUISE_TEST_BINARY names the program of internal/peers/kruise, as in make test-peers. Otherwise, a
-// small model of the controllers of CloneSets and Advanced DaemonSets runs. The model and the real controllers pass the
-// same tests of internal/contract. The product does not use this package.
+// controllers run if KRUISE_TEST_BINARY names the program of internal/peers/kruise, as in `make test-peers`. Otherwise,
+// a small model of the controllers of CloneSets and Advanced DaemonSets runs. The model and the real controllers pass
+// the same tests of internal/contract. The product does not use this package.
 package kruisetest
 
 import (

@@ -26,14 +26,13 @@ import (
 const revisionLabel = "controller-revision-hash"
 
 // model models the controllers of CloneSets and (in nodes.go) Advanced DaemonSets. It has only the behaviour on which
-// releases depend, without maxSurge and in-place updates. It creates or deletes one pod at a time, but chooses pods
-// like Kruise v1.8 (calculateDiffsWithExpectation in pkg/controller/cloneset/sync). The field "of" has the paths of the
-// kind's fields.
+// releases depend, and ignores maxSurge and in-place updates. It creates or deletes one pod at a time, but chooses the
+// pod as Kruise v1.8 does (calculateDiffsWithExpectation in pkg/controller/cloneset/sync).
 type model struct {
 	kube      kubernetes.Interface
 	sets      dynamic.ResourceInterface
 	namespace string
-	of        rollout.Partitioned
+	of        rollout.Partitioned // paths of the kind's fields
 }
 
 // pass creates or deletes at most one pod of each object, and updates the object's status. After an error, the next
@@ -48,7 +47,7 @@ func (m *model) pass(ctx context.Context) {
 	}
 }
 
-// set is a CloneSet with its pods and revisions.
+// set is a CloneSet or DaemonSet with its pods and revisions.
 type set struct {
 	*unstructured.Unstructured
 	owner          metav1.OwnerReference

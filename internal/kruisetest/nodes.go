@@ -38,10 +38,9 @@ func (m *model) placed(ctx context.Context, s *set) ([]onNode, error) {
 	return all, nil
 }
 
-// moveOnNodes creates a missing pod, or deletes an old pod if the partition allows this. Nodes with a new pod count as
-// updated. Other nodes are updated in descending order of their names. An unready old pod is deleted immediately. A
-// ready old pod is deleted only while all pods on updated nodes and nodes to update are ready (v1.8,
-// pkg/controller/daemonset, daemonset_update.go).
+// moveOnNodes creates a missing pod, or deletes an old pod. Among the nodes with old pods, the s.keep nodes whose names
+// sort first keep their pods. On all other nodes, an unready old pod is deleted immediately. A ready old pod is deleted
+// only if all pods on these other nodes are ready (v1.8, pkg/controller/daemonset, daemonset_update.go).
 func (m *model) moveOnNodes(ctx context.Context, s *set) error {
 	nodes, err := m.placed(ctx, s)
 	if err != nil {

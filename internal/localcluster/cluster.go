@@ -20,8 +20,8 @@ import (
 	"gitrollout.dev/gitrollout/internal/localcluster/nodeagent"
 )
 
-// stopWithin limits the wait until a stopped part has ended. A slower part ends with the process. For
-// example, the apiserver would wait two seconds for open watches.
+// stopWithin limits the wait for a stopped part to end. A slower part ends with the process. For example, the apiserver
+// would wait two seconds for open watches.
 const stopWithin = 500 * time.Millisecond
 
 // adminUser is the user in the cluster's kubeconfig.
@@ -201,7 +201,7 @@ func (c *cluster) run(name string, run func(context.Context) error) {
 	}()
 }
 
-// await waits until the channel signal is closed, a part fails, or the context ends.
+// await waits until the channel is closed, a part fails, or the context ends.
 func (c *cluster) await(ctx context.Context, what string, signal <-chan struct{}) error {
 	select {
 	case <-signal:

@@ -16,8 +16,8 @@ import (
 	manageroptions "k8s.io/kubernetes/cmd/kube-controller-manager/app/options"
 )
 
-// This file has the calls of Kubernetes' libraries that depend on the minor version. minor_1_30.go has the calls of the
-// oldest supported minor version, with which .ci/skew builds this program.
+// This file has the calls to Kubernetes' libraries that differ between minor versions. minor_1_30.go has these calls
+// for the oldest supported minor version, which .ci/skew uses.
 
 func completeAPIServer(ctx context.Context, server *options.ServerRunOptions) (options.CompletedOptions, error) {
 	if err := server.GenericServerRunOptions.ComponentGlobalsRegistry.Set(); err != nil {

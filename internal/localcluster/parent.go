@@ -8,8 +8,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 )
 
-// withParent cancels the context when the parent process has ended. It polls the parent's PID. With Pdeathsig, this
-// process would end with the thread that started it. A Go program may end a thread at any time.
+// withParent cancels the context when the parent process has ended. It polls the parent's PID. Pdeathsig would end this
+// process with the parent's thread, which a Go program can end at any time.
 func withParent(ctx context.Context) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancel(ctx)
 	parent := os.Getppid()

@@ -12,7 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// insideNamespace is set in the test program that runs inside the network namespace.
+// insideNamespace is the environment variable that marks the test program inside the network namespace.
 const insideNamespace = "LOCALCLUSTER_TEST_INSIDE_NAMESPACE"
 
 // TestPodsListenOnTheirAddresses checks that a pod listens on its own address, in a network namespace

@@ -14,7 +14,8 @@ type stateDir struct {
 	lock      *os.File
 }
 
-// openStateDir locks the folder for this process. Without a path it creates a temporary folder, which close removes.
+// openStateDir locks the folder for this process. Without a path it creates a temporary folder, which stateDir.close
+// removes.
 func openStateDir(path string) (stateDir, error) {
 	dir := stateDir{path: path}
 	if path == "" {

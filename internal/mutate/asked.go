@@ -18,7 +18,7 @@ import (
 	"gitrollout.dev/gitrollout/internal/mutate/on"
 )
 
-// asked has the tests of a package, with data from a run without mutants.
+// asked has the tests of a package, with data from a run in which no mutant is enabled.
 type asked struct {
 	tests  []test
 	binary string
@@ -68,8 +68,8 @@ func (t tests) find(pkg string) (*asked, error) {
 // passed matches a passed test in the output of all tests.
 var passed = regexp.MustCompile(`(?m)^--- PASS: (\w+) \((.+)s\)`)
 
-// pass runs all tests of a package together without a mutant. For each passing test, it records all mutants that the
-// whole run executed.
+// pass runs all tests of a package together, with no mutant enabled. For each passing test, it records all mutants that
+// the whole run executed.
 func (t tests) pass(pkg, binary string, names []string) (found []test) {
 	missing := slices.Clone(names)
 	all := t.run(pkg, question{binary: binary, mutant: on.Noting, limit: t.limit, names: names, all: true})
@@ -99,7 +99,7 @@ func (t tests) learn(pkg, binary string, names []string) (found []test) {
 	return found
 }
 
-// each runs each test separately, and returns the passing tests.
+// each returns the passing tests. It runs each test separately.
 func (t tests) each(pkg, binary string, names []string, tell bool) (passed []test) {
 	ran := make([]test, len(names))
 	failed := atOnce(4, len(names), func(i int) (err error) {

@@ -57,7 +57,7 @@ func write(t *testing.T, file, content string) {
 	must(t, errors.Join(os.MkdirAll(filepath.Dir(file), 0o700), os.WriteFile(file, []byte(content), 0o600)))
 }
 
-// moduleOf writes the files of a module with one package, in folder a. It returns the package's drawn mutants and the tests for them.
+// moduleOf writes a module with one package in the folder "a". It returns the package's drawn mutants and their tests.
 func moduleOf(t *testing.T, files map[string]string) ([]draw, tests) {
 	t.Helper()
 	root := t.TempDir()

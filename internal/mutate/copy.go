@@ -53,8 +53,7 @@ func (b *build) compile(pkg, binary string) error {
 	return nil
 }
 
-// weave returns the build with all drawn mutants behind switches. It sets the field own of mutants that cannot be
-// switched.
+// weave returns the build with all drawn mutants behind switches. It marks mutants that must be compiled separately.
 func (c *checker) weave(root string, sources map[string][]*source, drawn []*mutant) (*build, error) {
 	b, err := newBuild(root)
 	if err != nil {

@@ -12,13 +12,13 @@
 //	go run ./internal/mutate -n 9999 -own -p 4 ./git/wire
 //
 // mutate prints a line for each mutant, a second line for mutants that survived their package's tests, and the number
-// of killed mutants. The drawn mutants depend only on the code and on -seed; all are drawn if -n exceeds their number.
-// Tests of several packages share a cluster with: .ci/with-cluster go run ./internal/mutate
+// of killed mutants. The draw depends only on the code, -seed and -n. If -n exceeds the number of mutants, all are
+// drawn. To share one cluster between all tests: .ci/with-cluster go run ./internal/mutate
 //
-// A package's tests first run without a mutant, and record the mutants that they execute. If testing all mutants of a
-// package would take minutes, each test runs separately, which also measures its time. Only tests that execute a mutant
-// can detect it, so other tests do not run. A test of more than ten seconds is divided into its subtests, if each
-// subtest passes separately (asked.go). Tests of less than two seconds run first, and all tests run with -short.
+// A package's tests first run with no mutant enabled, and record the mutants that they execute. If testing all mutants
+// of a package would take minutes, each test runs separately, which also measures its time. Only tests that execute a
+// mutant can detect it, so other tests do not run. A test of more than ten seconds is divided into its subtests, if
+// each subtest passes separately (asked.go). Tests of less than two seconds run first, and all tests run with -short.
 //
 // A flaky test kills no mutant: a test must fail twice with the mutant, the second time alone. Tests that fail without
 // a mutant are reported and not used. A test that hangs counts as failed after 20 seconds plus ten times its normal

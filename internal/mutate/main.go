@@ -100,7 +100,7 @@ type draw struct {
 	verdict string
 }
 
-// draw draws n mutants that compile from all.
+// draw draws n mutants that compile.
 func (c *checker) draw(n int, seed uint64, all []*mutant, sources map[string][]*source) (drawn []draw, err error) {
 	random := rand.New(rand.NewPCG(seed, 0))
 	random.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
@@ -120,7 +120,7 @@ func (c *checker) draw(n int, seed uint64, all []*mutant, sources map[string][]*
 	return drawn, nil
 }
 
-// tests numbers the drawn mutants, and returns a value of type tests with a build that has these mutants.
+// tests gives the drawn mutants numbers, and prepares the build that has these mutants.
 func (c *checker) tests(root string, sources map[string][]*source, drawn []draw) (t tests, err error) {
 	t = tests{root: root, drawn: map[string]int{}, knows: &sync.Mutex{}, known: map[string]*asked{}, files: map[string]*source{}}
 	var mutants []*mutant
@@ -140,8 +140,8 @@ func (c *checker) tests(root string, sources map[string][]*source, drawn []draw)
 	return t, err
 }
 
-// askAll runs the tests of each mutant's package. Unless own is set, it then runs other packages' tests on
-// the surviving mutants.
+// askAll runs the tests of each mutant's package. Without the flag -own, it then runs other packages' tests on the
+// surviving mutants.
 func (t tests) askAll(drawn []draw, own bool, several int) (found int, err error) {
 	err = errors.Join(atOnce(several, len(drawn), func(i int) error {
 		return t.ask(&drawn[i], []string{"./" + filepath.Dir(drawn[i].file)})
@@ -163,14 +163,14 @@ func (t tests) askAll(drawn []draw, own bool, several int) (found int, err error
 	return found, err
 }
 
-// atOnce calls do for each number below n, and returns the errors. At most few calls run at the same time.
+// atOnce calls a function for each number below n, and returns the errors. It limits the number of parallel calls.
 func atOnce(few, n int, do func(int) error) []error {
 	failed := make([]error, n)
 	workqueue.ParallelizeUntil(context.Background(), few, n, func(i int) { failed[i] = do(i) })
 	return failed
 }
 
-// ask runs the tests of the packages that match patterns on a mutant. It sets and prints the mutant's verdict.
+// ask checks a mutant with the tests of the packages that match patterns. It sets and prints the mutant's verdict.
 func (t tests) ask(d *draw, patterns []string) error {
 	began, first := time.Now(), d.verdict == ""
 	by, err := "", error(nil)
@@ -230,7 +230,7 @@ type tests struct {
 	slow  []string // packages with slow tests: each test always runs separately (learn)
 	// The longest duration of an undivided test. A longer test is divided into its subtests if each subtest passes separately.
 	divided time.Duration
-	// If testing all mutants of a package would take longer than worth, each test runs separately (learn).
+	// If testing all mutants of a package would take longer than this limit, each test runs separately (learn).
 	worth time.Duration
 }
 
@@ -323,7 +323,7 @@ func groups(able []test) (all [][]test) {
 // failure matches the name of a failed or hanging test in the output of a test program.
 var failure = regexp.MustCompile(`(?m)^(?:--- FAIL: |\trunning tests:\n\t\t)(\w+)`)
 
-// first runs tests until one fails, and returns the name of this test. A run that exceeds the timeout counts as failed.
+// first returns the name of the test that fails first. A run that exceeds the timeout counts as failed.
 func (t tests) first(pkg string, q question, group []test) (name string, failed bool) {
 	q.names, q.limit = nil, t.timeout(group)
 	for _, x := range group {

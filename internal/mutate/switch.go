@@ -12,14 +12,15 @@ import (
 	"strings"
 )
 
-// wrap is text for insertion before and after the bytes from begin to end. If instead is true, the text `before` replaces the bytes.
+// wrap is text for insertion before and after the bytes from begin to end. With the flag `instead`, the text `before`
+// replaces the bytes.
 type wrap struct {
 	begin, end    int
 	before, after string
 	instead       bool
 }
 
-// name is the name under which copies of the product's files import the package on.
+// name is the import name of package "on" in copies of the product's files.
 const name = "mutantOn"
 
 // weave inserts all wraps into a file. If two wraps surround the same bytes, the text of the first wrap is outside.
@@ -48,7 +49,7 @@ func weave(content []byte, wraps []wrap) (woven []byte) {
 	return woven
 }
 
-// woven returns the file with the given mutants behind switches. A mutant whose field own is set gets no switch, but a
+// woven returns the file with the given mutants behind switches. A mutant that must be compiled separately gets only a
 // call that records its execution.
 func (s *source) woven(path string, mutants []*mutant, info *types.Info) []byte {
 	clause := s.offset(s.file.Name.End())
@@ -109,7 +110,7 @@ func (s *source) switched(m *mutant, info *types.Info) []wrap {
 	return []wrap{around(m.node, "(", " != "+is+")")} // the identifier true or false
 }
 
-// functions has the function of package on for each operator.
+// functions maps operators to functions of package "on".
 var functions = map[token.Token]string{
 	token.LSS: "Less", token.LEQ: "Most", token.GTR: "More", token.GEQ: "Least",
 	token.ADD: "Sum", token.SUB: "Difference", token.MUL: "Product", token.QUO: "Quotient",

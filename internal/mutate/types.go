@@ -20,7 +20,7 @@ import (
 type checker struct {
 	libraries types.Importer
 	on        *types.Package
-	path      string              // import path of the package on
+	path      string              // import path of package "on"
 	built     map[string]bool     // the files that are built on this system
 	folders   map[string]*checked // checked packages by folder
 }
@@ -31,7 +31,7 @@ type checked struct {
 	info    *types.Info
 }
 
-// newChecker runs the go command to find the export data of the packages that folders import.
+// newChecker runs the go command to find the export data of the packages that the given folders import.
 func newChecker(root, module string, folders []string) (*checker, error) {
 	const format = `{{.ImportPath}} {{.Export}}{{if not .Standard}}{{range .GoFiles}} {{$.Dir}}/{{.}}{{end}}{{end}}`
 	list := exec.Command("go", "list", "-export", "-deps", "-f", format)
@@ -97,8 +97,8 @@ func (c *checker) types(folder string, sources []*source) (*types.Info, error) {
 	return known.info, nil
 }
 
-// compiles reports whether the package compiles if file s has the given content. It checks the package's
-// other files without function bodies, because the change cannot break these bodies.
+// compiles reports whether the package compiles if a file has the given content. It checks the package's other files
+// without function bodies, because the change cannot break these bodies.
 func (c *checker) compiles(s *source, content []byte) bool {
 	if !c.built[s.path] {
 		return false
@@ -151,8 +151,8 @@ func (c *checker) program(folder string, sources []*source, m *mutant) (bool, er
 	return false, nil
 }
 
-// fit returns the mutants of `in` and `more`. The mutants of `in` compile together. fit sets own for each mutant of
-// `more` that does not compile with them.
+// fit returns both lists of mutants. The mutants of the first list compile together. fit marks each mutant of the
+// second list that must be compiled separately.
 func (c *checker) fit(s *source, in, more []*mutant, info *types.Info) []*mutant {
 	all := slices.Concat(in, more)
 	if len(more) == 0 || c.compiles(s, s.woven(c.path, all, info)) {

@@ -59,9 +59,9 @@ type Load struct {
 	results Results
 }
 
-// StartLoad sends perSecond requests per second at fixed times, even if earlier requests have no answer. While inFlight
-// requests have no answer, it waits, because more requests would slow down a busy machine further. Connections are kept
-// alive. The function next returns request n, counted from 0. The load ends with the test, or at Stop.
+// StartLoad sends perSecond requests per second at fixed times, without waiting for answers. It pauses only while 100
+// requests (inFlight) have no answer, because more would slow down a busy machine further. Connections are kept alive.
+// next(n) returns request n, counted from 0. The load ends with the test, or at Stop.
 func StartLoad(tb testing.TB, perSecond float64, next func(n int) Request) *Load {
 	tb.Helper()
 	ctx, stop := context.WithCancel(context.Background())
@@ -118,7 +118,8 @@ func Send(r Request) Result {
 	return send(client, time.Now(), r)
 }
 
-// Await sends a request every 20ms until wanted accepts the result. It fails the test if no result is accepted within the given time.
+// Await sends a request every 20ms until a result is accepted. It fails the test if none is accepted within the given
+// time.
 func Await(tb testing.TB, within time.Duration, r Request, wanted func(Result) bool) {
 	tb.Helper()
 	client := newClient()

@@ -1,6 +1,6 @@
 // Package proxytest puts a real proxy in front of the pods of a test's cluster and records users' requests. The proxy
 // is Traefik (bin/traefik, built from internal/traefik) with its three Kubernetes providers. Requests come at a fixed
-// rate that does not depend on the responses.
+// rate, even if responses are late.
 //
 // Pods have addresses only in a network namespace, so a package that uses proxytest needs a TestMain that runs the
 // tests in such a namespace:
@@ -22,7 +22,7 @@ import (
 	"testing"
 )
 
-// insideVariable is set in the test program that runs inside the namespace.
+// insideVariable is the environment variable that marks the test program inside the namespace.
 const insideVariable = "GITROLLOUT_PROXYTEST_INSIDE"
 
 // Main runs the package's tests in a new network namespace, by starting the test program again there. It

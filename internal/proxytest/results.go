@@ -76,8 +76,8 @@ func (rs Results) Latency(part float64) time.Duration {
 	return all[min(int(part*float64(len(all))), len(all)-1)]
 }
 
-// Until returns how long after `from` a version first has the share. Within999 must accept the version's number of
-// responses in `run` successive requests.
+// Until returns the time between `from` and the first `run` successive requests in which the version's number of
+// responses fits the share, according to Within999.
 func (rs Results) Until(from time.Time, version string, share float64, run int) (time.Duration, bool) {
 	after := rs.Where(func(r Result) bool { return !r.At.Before(from) })
 	for i := 0; i+run <= len(after); i++ {

@@ -140,7 +140,7 @@ func (w *World) setUp() error {
 	return nil
 }
 
-// awaitGateway returns when Traefik has set the condition Programmed of the Gateway.
+// awaitGateway returns when Traefik has set the Gateway's condition Programmed.
 func (w *World) awaitGateway(ctx context.Context) error {
 	for {
 		gateway, err := w.find(ctx, "gateway.networking.k8s.io/v1", "Gateway", GatewayNamespace, GatewayName)

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// TestFormula makes a release for five platforms twice. The checksums and the formula must be equal. The formula must equal
+// TestFormula makes a release for five platforms twice. Both releases must have equal checksums and formulas. The formula must equal
 // testdata/gitrollout.rb, which has a file's name in place of each checksum.
 func TestFormula(t *testing.T) {
 	source := t.TempDir()

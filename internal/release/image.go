@@ -86,9 +86,9 @@ func (r *release) platformImage(p platform, path string) (v1.Image, error) {
 	return r.configured(p, layer)
 }
 
-// roots returns, as PEM, the root certificates that Mozilla trusts and the Go project publishes. They are a file,
-// because the program would parse compiled-in certificates at each start. A cluster can mount its own CA over the file.
-// roots omits certificates with constraints, because a PEM file cannot express constraints.
+// roots returns, as PEM, the root certificates that Mozilla trusts and the Go project publishes. They are stored in a
+// file, because the program would parse compiled-in certificates at each start. A cluster can mount its own CA over the
+// file. roots omits certificates with constraints, because a PEM file cannot express constraints.
 func roots() (b []byte) {
 	for root := range bundle.Roots() {
 		if root.Constraint == nil {
@@ -98,7 +98,7 @@ func roots() (b []byte) {
 	return b
 }
 
-// labels returns the OCI annotations of the image and of the index.
+// labels returns the labels of the image's configuration.
 func (r *release) labels() map[string]string {
 	l := map[string]string{
 		"org.opencontainers.image.title":       "gitrollout",

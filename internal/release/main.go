@@ -1,9 +1,9 @@
 // Command gitrollout-release makes a release of gitrollout from a working copy. The Go toolchain is the only build
 // tool. The release has archives, an OCI image, manifests, a chart, package manifests, SBOMs, and checksums. The
-// subcommand push sends the image to a registry. The Makefile's targets release and push call this command;
-// internal/e2e tests the results.
+// subcommand "push" sends the image to a registry. The Makefile's targets "release" and "push" call this command;
+// internal/e2e checks the results.
 //
-// Equal sources result in equal bytes, because every time in an archive is the time of the commit.
+// Equal sources result in equal bytes, because all timestamps in archives are the commit's time.
 package main
 
 import (
@@ -160,7 +160,7 @@ func (r *release) build(ctx context.Context, out io.Writer) error {
 	return nil
 }
 
-// compile builds the program so that its bytes depend only on the source and the toolchain.
+// compile builds the program so that its bytes depend only on the release and the toolchain.
 func (r *release) compile(ctx context.Context, p platform, to string) error {
 	to, err := filepath.Abs(to)
 	if err != nil {

@@ -96,7 +96,7 @@ func (r *release) cycloneDX(p platform, all []part) object {
 	}
 }
 
-// unnamed matches characters that an SPDX identifier may not have.
+// unnamed matches characters that an SPDX identifier must not have.
 var unnamed = regexp.MustCompile(`[^A-Za-z0-9.-]`)
 
 // spdx returns a document according to https://spdx.github.io/spdx-spec/v2.3.

@@ -11,7 +11,8 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// value is a setting of the chart. values.yaml, its JSON schema and the documentation's table are generated from it.
+// value is a setting of the chart. values.yaml, its JSON schema and the documentation's table are generated from the
+// settings.
 type value struct {
 	path    string // "image.tag"
 	kind    string // type in the JSON Schema

@@ -9,8 +9,8 @@ import (
 
 var update = flag.Bool("update", false, "write the chart's files that follow from others")
 
-// TestChartFiles checks that the chart's generated files (settings, schema, table and rules) are up to
-// date with values and deploy/kubernetes.
+// TestChartFiles checks that the chart's generated files (settings, schema, table and rules) are up to date with values.go and
+// deploy/kubernetes.
 func TestChartFiles(t *testing.T) {
 	files, err := chartFiles("../..")
 	must(t, err)

@@ -101,8 +101,8 @@ func check(t testing.TB, err error) {
 
 const when = "2026-01-02T03:04:05Z"
 
-// Encrypt encrypts a file for a key. In YAML and JSON, it encrypts the values below keys for which matches is true, and
-// records encryptedRegex in the file. If encryptedRegex is "", it ignores matches and encrypts all values.
+// Encrypt encrypts a file for a key. In YAML and JSON, it encrypts the values below keys that `matches` accepts, and
+// records encryptedRegex in the file. If encryptedRegex is "", it ignores `matches` and encrypts all values.
 func Encrypt(t testing.TB, name, content, encryptedRegex string, matches func(key string) bool, to Key) string {
 	t.Helper()
 	e := &encrypter{t: t, key: make([]byte, 32), sum: sha512.New(), matches: matches}
@@ -237,7 +237,7 @@ func Manifest(t testing.TB, content string, to Key) string {
 		func(key string) bool { return key == "data" || key == "stringData" }, to)
 }
 
-// Whole encrypts all values of a file. The ending of name selects the format.
+// Whole encrypts all values of a file. The file name's extension selects the format.
 func Whole(t testing.TB, name, content string, to Key) string {
 	t.Helper()
 	return Encrypt(t, name, content, "", nil, to)

@@ -30,8 +30,8 @@ func (o *Output) String() string {
 	return o.buf.String()
 }
 
-// Stop terminates a process, and kills it if it has not ended after 20 seconds. The caller must close ended when the
-// process ends.
+// Stop terminates a process, and kills it if it has not ended after 20 seconds. The caller must close the channel when
+// the process ends.
 func Stop(process *os.Process, ended <-chan struct{}) {
 	_ = process.Signal(syscall.SIGTERM)
 	select {

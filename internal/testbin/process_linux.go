@@ -15,7 +15,7 @@ type Process struct {
 	Output
 	process *os.Process
 	ended   chan struct{} // closed when the program has ended
-	err     error         // the program's error, once ended is closed
+	err     error         // the program's error, valid after its end
 }
 
 // Start starts a program, which ends with the test process. The kernel kills the program when the starting

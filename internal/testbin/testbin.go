@@ -80,8 +80,7 @@ func Ensure(name, takes string) (string, error) {
 	return binary, nil
 }
 
-// Module returns the folder of a module in the module cache, in the version that the go.mod in the repository's folder
-// `in` requires.
+// Module returns a module's folder in the module cache. The go.mod in the repository's folder `in` selects the version.
 func Module(in, module string) (dir string, err error) {
 	root, err := Root()
 	if err != nil {

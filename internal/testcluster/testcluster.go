@@ -103,7 +103,7 @@ func (c *Cluster) Namespace(tb testing.TB) string {
 		tb.Fatalf("create a namespace for the test: %v", err)
 	}
 	tb.Cleanup(func() {
-		// The test does not wait for the deletion, which takes seconds, because the namespace's name is not used again.
+		// The deletion takes seconds. The test does not wait, because the namespace's name is not used again.
 		_ = c.Kube.CoreV1().Namespaces().Delete(context.Background(), ns.Name, metav1.DeleteOptions{})
 	})
 	return ns.Name

@@ -18,8 +18,7 @@ func Select(tests ...string) {
 	}
 }
 
-// Rows skips a subtest in runs with -short, unless names contains its name. The name does not include the parent test's
-// name.
+// Rows skips a subtest in runs with -short, unless the subtest is listed. The listed names lack the parent test's name.
 func Rows(t *testing.T, names ...string) {
 	t.Helper()
 	_, name, _ := strings.Cut(t.Name(), "/")

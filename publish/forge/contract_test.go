@@ -254,7 +254,7 @@ var contract = map[string]func(t *testing.T, r *rig){
 		all = r.show(gone)
 		r.wantStates(all, "closed")
 		compare.Contains(t, all[0].body, "`shop superseded`")
-		// The same commit is proposed again. Because no user has closed the first pull request, a second one is opened.
+		// The same commit is proposed again. The first pull request was not closed by a user, so a second one is opened.
 		r.restart()
 		r.wantStates(r.show(paused(release, 2, promotes(r.push(promoteBranch, "second")))), "closed", "open")
 	},

@@ -148,7 +148,7 @@ func page[T any](all []T, from, to int) []T {
 	return all[min(from, len(all)):min(to, len(all))]
 }
 
-// newestFirst returns the pull requests that wanted selects, newest first.
+// newestFirst returns the selected pull requests, newest first.
 func (f *fake) newestFirst(wanted func(*fakePull) bool) []*fakePull {
 	var found []*fakePull
 	for _, p := range slices.Backward(f.pulls) {

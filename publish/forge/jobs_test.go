@@ -13,7 +13,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// moody is a forge in memory whose requests can fail. It calls mark before it sets a status, and tag before it sets a label.
+// moody is a forge in memory whose requests can fail. It calls mark() before it sets a status, and tag() before it sets a label.
 type moody struct {
 	*paper
 	mark  func() error
@@ -36,7 +36,7 @@ func (m *moody) label(ctx context.Context, p pull, labels []string) error {
 	return m.paper.label(ctx, p, labels)
 }
 
-// onMoody runs story in a synctest bubble, with a worker for the forge m.
+// onMoody runs a story in a synctest bubble, with a worker for the given forge.
 func onMoody(t *testing.T, m *moody, story func(w *Worker, problems *[]string)) {
 	t.Helper()
 	m.paper = &paper{marks: map[string]status{}}
@@ -127,8 +127,8 @@ func TestALimitIsNoRefusal(t *testing.T) {
 	})
 }
 
-// TestARefusalThatMayHealIsTriedForLong checks how often an order is tried. If a user may grant access later, the
-// worker tries for hours. It tries an invalid request maxTries times.
+// TestARefusalThatMayHealIsTriedForLong checks how often an order is tried. If a user could grant access later, the worker tries for hours.
+// It tries an invalid request maxTries times.
 func TestARefusalThatMayHealIsTriedForLong(t *testing.T) {
 	for status, want := range map[int]int{401: 10, 403: 10, 404: 10, 400: maxTries, 422: maxTries} {
 		m := &moody{}

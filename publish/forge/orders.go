@@ -49,7 +49,7 @@ func (w *Worker) proposal(t rollout.ForgeUpdate, p rollout.Proposal) func(contex
 	}
 }
 
-// lookAgain checks a new pull request after Settle if the branch was removed recently. Gitea may handle this removal
+// lookAgain repeats a proposal's order after w.Settle if the branch was removed recently. Gitea may handle this removal
 // late, and close the new pull request.
 func (w *Worker) lookAgain(t rollout.ForgeUpdate, p rollout.Proposal) {
 	w.mu.Lock()
@@ -97,7 +97,8 @@ func (w *Worker) label(ctx context.Context, h host, p pull) error {
 	return w.tolerate(h.label(ctx, p, labels))
 }
 
-// tolerate only logs a permanent refusal, because a pull request without reviewers or labels is still useful.
+// tolerate logs a permanent refusal and returns nil, because a pull request without reviewers or labels is still
+// useful.
 func (w *Worker) tolerate(err error) error {
 	if failed := new(call.Error); !errors.As(err, &failed) || failed.Status/100 != 4 || failed.After > 0 {
 		return err

@@ -12,7 +12,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// IsProtected reports whether the forge protects an existing branch.
+// IsProtected reports whether the forge protects a branch, which must exist.
 func IsProtected(ctx context.Context, o Options, config rollout.Forge, branch string) (bool, error) {
 	h, err := o.connect(config)
 	if err != nil {
@@ -91,7 +91,8 @@ func (g *gitLabProject) asksOwners(ctx context.Context, branch string) (bool, er
 	return false, err
 }
 
-// asksOwners implements guard. Gitea always requests the owners' reviews, and a rule may require these reviews.
+// asksOwners implements guard. Gitea always requests the owners' reviews. The branch's rule decides whether a merge
+// needs them.
 func (g *giteaRepository) asksOwners(ctx context.Context, branch string) (bool, error) {
 	var answer struct {
 		Protected bool   `json:"protected"`

@@ -12,8 +12,8 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// Pull opens or updates the pull request of a branch. If a user has closed the pull request of this commit, Pull opens
-// no other pull request.
+// Pull opens or updates a branch's pull request. It opens none if a user has closed the pull request of the given
+// commit.
 func Pull(
 	ctx context.Context, o Options, config rollout.Forge, branch, commit, title, body string,
 ) (number int, isOpen bool, err error) {
@@ -53,8 +53,8 @@ type comment struct {
 	Body string `json:"body"`
 }
 
-// Comment replaces the newest comment that begins with mark, or adds a comment. If the forge refuses because another
-// user wrote the comment, Comment tries the next older comment.
+// Comment replaces the newest comment that begins with the mark, or adds a comment. If the forge refuses because
+// another user wrote the comment, Comment tries the next older comment.
 func Comment(ctx context.Context, o Options, config rollout.Forge, number int, mark, body string) error {
 	t, a, err := o.reach(config)
 	if err != nil {

@@ -15,15 +15,15 @@ var forges = table{gitHub, gitLab, gitea}
 
 type kind struct {
 	name     rollout.ForgeType
-	isAt     func(host string) bool      // reports whether this public host (without a port) is the forge's
-	api      func(address string) string // returns the API's address for the address in browsers
+	isAt     func(host string) bool      // reports whether the forge has this public host (without a port)
+	api      func(address string) string // converts the web pages' address to the API's
 	spacing  time.Duration
 	groups   bool // allows nested groups of repositories
 	header   func(token string) http.Header
 	client   func(a *api, repository, base string) host
 	comments func(repository string, number int) commentPaths
 
-	// These functions return paths below the repository's page. name is escaped already.
+	// These functions return paths below the repository's page. The name is already escaped.
 	commitPage, branchPage func(name string) string
 	pullPage               func(base, branch string) string
 
@@ -57,7 +57,7 @@ type pullAPI interface {
 	edit(ctx context.Context, p pull, t text, closed bool) error
 }
 
-// announcer returns an error for an unknown reviewer. It creates unknown labels.
+// announcer has two methods: `ask` fails for an unknown reviewer, and `label` creates missing labels.
 type announcer interface {
 	ask(ctx context.Context, p pull, reviewers []string) error
 	label(ctx context.Context, p pull, labels []string) error

@@ -14,7 +14,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// paper is a forge that keeps its pull requests in memory. A row in forges adds this forge.
+// paper is a forge that keeps its pull requests in memory.
 type paper struct {
 	pulls []pull
 	marks map[string]status

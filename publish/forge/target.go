@@ -31,7 +31,7 @@ func remoteOf(remote string) (scheme, host, path string) {
 		if name, _, err := net.SplitHostPort(host); err == nil {
 			host = name // without the SSH port
 		}
-		// These hosts serve SSH on port 443 for the main host.
+		// These hosts serve the main hosts' SSH on port 443.
 		switch host {
 		case "ssh.github.com":
 			host = "github.com"
@@ -124,7 +124,7 @@ func (p Pages) Branch(name string) string {
 	return p.home + p.kind.branchPage(strings.ReplaceAll(url.PathEscape(name), "%2F", "/"))
 }
 
-// Pull returns the URL of a page that leads to a proposal's open pull request, such as a search. It returns "" if no
+// Pull returns the URL of a page, such as a search, that leads to a proposal's open pull request. It returns "" if no
 // forge is configured.
 func (p Pages) Pull(base, branch string) string {
 	if p.home == "" || !p.opened {

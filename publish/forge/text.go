@@ -20,11 +20,11 @@ type proposed struct {
 	rollout.Proposal
 	Cluster  string
 	File     string // the promotion file
-	Past, Of int    // Past: number of the step to leave, from 1; Of: number of steps
+	Past, Of int    // Past: number of the gate's step, counted from 1; Of: number of steps
 }
 
-// describe returns a proposal's title and body. It quotes other authors' texts as code, so that mentions and formatting
-// have no effect.
+// describe returns a proposal's title and body. It quotes users' texts as code, so that mentions and formatting have no
+// effect.
 func describe(t rollout.ForgeUpdate, p rollout.Proposal) text {
 	s := t.After
 	all := proposed{State: s, Proposal: p, Cluster: t.Cluster, Past: p.Gate + 1}

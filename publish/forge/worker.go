@@ -27,7 +27,7 @@ type Options struct {
 	Settle time.Duration
 	// Spread lengthens the pause before a retry (adapters.Spread).
 	Spread func(time.Duration) time.Duration
-	// Log gets a problem, or completed work if problem is nil. A lasting problem is logged once.
+	// Log gets a problem, or a description of completed work. A lasting problem is logged once.
 	Log func(problem error, done string)
 
 	forges table // default: all forges
@@ -172,7 +172,7 @@ func (w *Worker) Run(ctx context.Context) {
 	}
 }
 
-// next returns the oldest due order, and sets busy. If no order is due, it returns the time until the next order is
+// next returns the oldest due order, and sets w.busy. If no order is due, it returns the time until the next order is
 // due.
 func (w *Worker) next() (key string, j *job, wait time.Duration) {
 	w.mu.Lock()
@@ -241,8 +241,7 @@ func (o Options) reach(config rollout.Forge) (target, *api, error) {
 // unusable is an error that lasts until the configuration changes.
 type unusable struct{ error }
 
-// maxTries limits the refusals of an order. Refusals for lack of access are not limited, because a user may grant
-// access.
+// maxTries limits the tries of a refused order. An order that lacks access is kept, because a user may grant access.
 const maxTries = 5
 
 func (w *Worker) done(ctx context.Context, key string, j *job, err error) {
@@ -271,7 +270,7 @@ func (w *Worker) done(ctx context.Context, key string, j *job, err error) {
 	case !answered && !errors.Is(err, errNoToken):
 		w.downs++
 		w.pause = now.Add(w.Spread(call.Backoff(w.downs)))
-		j.tries++ // the forge may fail only for this order, so try others first
+		j.tries++ // the forge may fail only for this order, so other orders come first
 		j.after = w.pause.Add(call.Backoff(j.tries))
 		w.report(err)
 		return
@@ -292,7 +291,7 @@ func (w *Worker) done(ctx context.Context, key string, j *job, err error) {
 	j.after = now.Add(w.Spread(call.Backoff(j.tries)))
 }
 
-// report logs equal errors only once until a retry succeeds.
+// report does not log an error again until a retry has succeeded.
 func (w *Worker) report(err error) {
 	if text := err.Error(); !w.reported[text] {
 		w.reported[text] = true

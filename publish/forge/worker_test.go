@@ -307,7 +307,7 @@ func TestForgeClosesTheSuccessor(t *testing.T) {
 		t.Errorf("it stays closed: %v", r.list())
 	}
 	r.worker.mu.Lock()
-	r.worker.removed[promoteBranch] = r.worker.removed[promoteBranch].Add(-4 * r.worker.Settle) // now only a user can close it
+	r.worker.removed[promoteBranch] = r.worker.removed[promoteBranch].Add(-4 * r.worker.Settle) // the next closing counts as a user's
 	r.worker.mu.Unlock()
 	f.close(third)
 	r.show(paused(release, 2, promotes(commit)))

@@ -63,7 +63,7 @@ type Change struct {
 	Verdicts []rollout.AnalysisPhase
 }
 
-// Between returns the effects of a transition. asked is the hash of the newest version in Git.
+// Between returns the effects of a transition, given the hash of the newest version in Git.
 func Between(before, after rollout.State, asked rollout.Hash, now time.Time) (c Change) {
 	if after.Serial != before.Serial {
 		c.Phase = after.Phase

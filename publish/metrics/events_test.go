@@ -34,12 +34,12 @@ func with(s rollout.State, change func(*rollout.State)) rollout.State {
 	return s
 }
 
-// flying returns the same app's state while a release of the version fresh is in flight.
+// flying returns the same app's state while a newer version's release is in flight.
 func flying() rollout.State {
 	return with(atRest(), func(s *rollout.State) { s.Phase, s.Release = rollout.Progressing, release(fresh, 0) })
 }
 
-// serving returns the same app's state after the version fresh has become stable.
+// serving returns the same app's state after the newer version has become stable.
 func serving(since time.Duration) rollout.State {
 	return with(flying(), func(s *rollout.State) { s.Phase, s.Release, s.Stable = rollout.Healthy, nil, release(fresh, since) })
 }

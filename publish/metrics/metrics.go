@@ -150,7 +150,7 @@ func (m *Metrics) Trace(stats func() report.Stats) report.Tracer {
 			}
 			switch part {
 			case report.PartPass, report.PartFetch, report.PartPush:
-				m.lastPass.Set(seconds(now)) // a fetch or push also counts, because unchanged apps have no passes
+				m.lastPass.Set(seconds(now)) // also after a fetch or push, because unchanged apps have no passes
 			}
 			if part == report.PartFetch && err == nil {
 				m.lastFetch.Set(seconds(now))
@@ -198,8 +198,8 @@ func (m *Metrics) histogram(name string) *prometheus.HistogramVec {
 	return promauto.With(m.registry).NewHistogramVec(opts, f.Labels)
 }
 
-// Count registers a counter of another package. Each scrape calls read. value is the value of the counter's label, or
-// "". Call Count only once for each name and value.
+// Count registers another package's counter, which each scrape reads. "value" is the label's value, or "" if the
+// counter has no label. Call Count only once for each name and value.
 func (m *Metrics) Count(name, value string, read func() float64) {
 	f := m.families[name]
 	opts := prometheus.CounterOpts{Name: name, Help: f.Help}

@@ -9,7 +9,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// Links has functions for the URLs of a forge's pages. Without such pages, a function is nil.
+// Links has functions that return the URLs of a forge's pages. A nil function gives no URL.
 type Links struct {
 	Commit func(id string) string
 	Branch func(name string) string

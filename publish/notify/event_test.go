@@ -25,7 +25,7 @@ func release(hash string) *rollout.Release {
 		Subject: "Cheaper", Since: start}
 }
 
-// atStep returns the state of a release of v2 at a step. opened is the author of the release's promotion, or "" without a promotion.
+// atStep returns the state of a release of v2 at a step. The last argument is the promotion's author, or "" without a promotion.
 func atStep(phase rollout.Phase, step int, opened string) rollout.State {
 	names := []string{"setWeight 20", "pause", "setWeight 60", "promote"}
 	return rollout.State{App: "shop", Phase: phase, Stable: release("v1"), Release: release("v2"),
@@ -41,7 +41,7 @@ func healthy(hash string) rollout.State {
 	return rollout.State{App: "shop", Phase: rollout.Healthy, Stable: release(hash)}
 }
 
-// retreating returns the state during the rollback of a release of v2. If reject is true, the release was rejected.
+// retreating returns the state during the rollback of a release of v2. The argument tells whether v2 was rejected.
 func retreating(reject bool) rollout.State {
 	return with(atStep(rollout.Aborting, 1, ""), func(s *rollout.State) {
 		s.Reason, s.Rollback = "it is bad", &rollout.Rollback{Reject: reject}

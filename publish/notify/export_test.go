@@ -1,6 +1,6 @@
 package notify
 
 var (
-	EventAs  = eventAs  // returns an event as another kind, such as a repeated one
-	Troubles = troubles // compares two states' messages about one trouble
+	EventAs  = eventAs  // gives an event another kind, title and text
+	Troubles = troubles // returns the ids of a state's problems
 )

@@ -132,8 +132,8 @@ type Backlog struct {
 	Err     error
 }
 
-// Pending returns messages about the commits after the cursor, oldest first. Messages about commits up to claimed are
-// marked as repeats, because a killed process may have sent these messages.
+// Pending returns messages about the commits after the cursor, oldest first. Messages up to the last claimed commit are
+// marked as repeats, because a killed process may have sent them.
 func Pending(cluster string, r rollout.Receiver, profile Profile, at rollout.Cursor, claimed string,
 	line []rollout.StateCommit, links Links, now time.Time) (b Backlog) {
 	repeats := slices.IndexFunc(line, func(c rollout.StateCommit) bool { return c.ID == claimed })

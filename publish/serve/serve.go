@@ -25,12 +25,12 @@ const (
 type Options struct {
 	Address string       // together with Public, determines the accepted host names
 	Public  string       // URL in browsers
-	Server  *http.Server // has a Handler and an ErrorLog; On sets the limits
+	Server  *http.Server // has a Handler and an ErrorLog; this package sets the limits
 	Ended   func(error)  // called if serving fails
 	Now     func() time.Time
 }
 
-// On serves a listener. stop cancels the contexts of all requests, and stops the server.
+// On serves a listener. The returned function cancels the contexts of all requests, and stops the server.
 func On(listener net.Listener, o Options) (stop func()) {
 	streams, end := context.WithCancel(context.Background())
 	server := o.server()
@@ -70,7 +70,7 @@ func (o Options) server() *http.Server {
 
 // ownNames checks a request's host. It prevents DNS rebinding, in which another site's name resolves to this machine. A
 // loopback address accepts local names and the public URL's host. Any other address also accepts IP addresses, names
-// without a dot and names of Services. Without a public URL, such an address accepts any name.
+// without a dot and names of Services or, without a public URL, any name.
 func ownNames(address, public string) func(host string) bool {
 	host := hostOf(address)
 	own := []string{"localhost", "127.0.0.1", "::1", host}
@@ -125,8 +125,8 @@ func (b *bounded) Accept() (net.Conn, error) {
 }
 
 // victim returns the connection to close for a client's new connection, or nil. A client at its limit loses its own
-// connection. At the total limit, the client with the most connections loses one. The oldest idle connection goes
-// first. The caller holds mu.
+// connection. At the total limit, the client with the most connections loses one. The victim is the client's oldest
+// idle connection or, if all are active, its oldest. The caller holds mu.
 func (b *bounded) victim(client string) (victim *boundedConn) {
 	count := map[string]int{}
 	for _, c := range b.open {

@@ -47,7 +47,7 @@ func TestOwnNames(t *testing.T) {
 	}
 }
 
-// fakeConn is a connection from the IP address in client.
+// fakeConn is a connection from a client's IP address.
 type fakeConn struct {
 	net.Conn
 	client string

@@ -8,8 +8,8 @@ import (
 	"go.opentelemetry.io/otel/sdk/trace/tracetest"
 )
 
-// TestFailuresAreToldOnce checks that a failure to send spans is reported once. It is reported again if the error changes, or returns after
-// a success.
+// TestFailuresAreToldOnce checks that a failure to send spans is reported once. A changed error, or an error after a success, is reported
+// again.
 func TestFailuresAreToldOnce(t *testing.T) {
 	answer := http.StatusForbidden
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(answer) }))

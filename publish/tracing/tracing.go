@@ -80,7 +80,7 @@ func (t *Tracing) Trace(ctx context.Context, part report.Part, app string) (cont
 	}
 }
 
-// withoutMemory drops spans of cached renders. So many spans would fill the exporter's queue.
+// withoutMemory drops spans of cached renders. These spans would fill the exporter's queue.
 type withoutMemory struct{ trace.SpanProcessor }
 
 func (p withoutMemory) OnEnd(s trace.ReadOnlySpan) {
@@ -92,8 +92,8 @@ func (p withoutMemory) OnEnd(s trace.ReadOnlySpan) {
 	p.SpanProcessor.OnEnd(s)
 }
 
-// exporter sends spans by OTLP as JSON over HTTP, because all collectors accept this. OpenTelemetry's exporter would
-// add 2 MB of gRPC code. See https://opentelemetry.io/docs/specs/otlp/#json-protobuf-encoding.
+// exporter sends spans by OTLP as JSON over HTTP, because all collectors accept this format. OpenTelemetry's exporter
+// would add 2 MB of gRPC code. See https://opentelemetry.io/docs/specs/otlp/#json-protobuf-encoding.
 type exporter struct {
 	caller  call.Caller
 	ask     call.Request

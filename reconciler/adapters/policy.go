@@ -21,7 +21,7 @@ type Policy struct {
 	File string // local path, if Ref is empty
 	Ref  string // branch:path
 	Repo *git.Repo
-	Keys *git.Keys // may sign the policy's branch; nil disables the check
+	Keys *git.Keys // trusted signers of the policy's branch; nil disables the check
 
 	data   []byte
 	policy *rollout.Policy

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// Supervised returns a function that calls work. The function returns early if hung() reports a problem, or if work
-// does not end soon after its context ends.
+// Supervised returns a function that runs the given work. It returns before the work ends if hung() reports a problem,
+// or if the work outlasts the context for too long.
 func Supervised(
 	every time.Duration, hung func() string, work func(context.Context) error,
 ) func(context.Context) error {

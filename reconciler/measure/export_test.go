@@ -28,7 +28,7 @@ func (w *Worker) Under(app string) []string {
 	return nil
 }
 
-// Within limits the time of do, which evaluates a condition.
+// Within runs a function with a time limit.
 func Within[T any](limit time.Duration, do func() (T, error)) (got T, err error) {
 	return within(limit, do)
 }

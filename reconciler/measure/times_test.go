@@ -15,9 +15,9 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// TestQueryTimes checks the times of queries. Both queries of a comparison have the measurement's time, except a query for the version
-// before the release, which has the release's start time. For a range query, this time is the end of the range. Without a comparison, only
-// a past measurement's query has a time.
+// TestQueryTimes checks the times of queries. Both queries of a comparison have the measurement's time. A query for the version before the
+// release has the release's start time instead. For a range query, this time is the end of the range. Without a comparison, only a past
+// measurement's query has a time.
 func TestQueryTimes(t *testing.T) {
 	began := noon.Add(-3 * time.Hour)
 	at := func(t time.Time) string { return strconv.FormatInt(t.Unix(), 10) }

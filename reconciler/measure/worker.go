@@ -24,7 +24,7 @@ type Options struct {
 	// As returns an app's context for cluster requests.
 	As       func(ctx context.Context, app rollout.App) context.Context
 	Touch    func(app string)                    // a result is ready
-	Trouble  func(app, metric string, err error) // gets other errors, such as a panic
+	Trouble  func(app, metric string, err error) // gets errors outside of a result, such as a panic
 	Parallel int                                 // per app; default 8
 	Again    time.Duration                       // interval while the result is Running; default 2s
 	Judging  time.Duration                       // limit for judging a result; default 1s
@@ -138,7 +138,7 @@ func (w *Worker) Take(ctx context.Context, app rollout.App, m strategies.Measure
 	return w.measure(ctx, &task{Measure: m, app: app, slots: make(chan struct{}, 1)})
 }
 
-// Settle returns when each measurement has a result or waits for a Job or a gate.
+// Settle returns when each measurement has a result or waits for a Job or a gate, and reports whether any has a result.
 func (w *Worker) Settle(ctx context.Context) (found bool) {
 	for w.isBusy(&found) && ctx.Err() == nil {
 		select {
@@ -249,7 +249,7 @@ func within[T any](limit time.Duration, do func() (T, error)) (got T, err error)
 	return got, fmt.Errorf("it takes longer than %s", limit)
 }
 
-// request returns a provider's request; latest is the hash of the version to measure.
+// request returns the request to a provider about the version with the hash "latest".
 func (w *Worker) request(ctx context.Context, t *task, latest, suffix string) (provider.Request, error) {
 	var secrets []string
 	at := t.Workload.Namespace

@@ -26,7 +26,7 @@ var (
 	shop = rollout.App{Name: "shop"}
 )
 
-// bench is a Worker under test. The channel touched receives each app that the Worker touches.
+// bench is a Worker under test. The channel "touched" receives each app that the Worker touches.
 type bench struct {
 	*measure.Worker
 	touched chan string
@@ -144,13 +144,13 @@ func due(m rollout.Metric) []strategies.Measure {
 	}}
 }
 
-// withToken sets an argument of a metric to the token in the Secret metrics.
+// withToken gives a metric an argument from the Secret "metrics".
 func withToken(m rollout.Metric) rollout.Metric {
 	m.Secrets = map[string]rollout.SecretRef{"token": {Name: "metrics", Key: "token"}}
 	return m
 }
 
-// hang returns a handler that waits until its request is cancelled. If begun is not nil, the handler sends to it when a request starts.
+// hang returns a handler that waits until its request is cancelled. The channel, if any, gets a value when a request starts.
 func hang(begun chan<- struct{}) func(*http.Request) {
 	return func(r *http.Request) {
 		_, _ = io.Copy(io.Discard, r.Body)
@@ -161,7 +161,7 @@ func hang(begun chan<- struct{}) func(*http.Request) {
 	}
 }
 
-// serve starts a server that answers its n-th request with the number n. If before is set, the server calls it before each answer.
+// serve starts a server that answers its n-th request with the number n. It calls the function, if any, before each answer.
 func serve(t *testing.T, before func(*http.Request)) (url string, asked *atomic.Int64) {
 	asked = &atomic.Int64{}
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -238,7 +238,7 @@ func TestSlots(t *testing.T) {
 	}
 }
 
-// gates is a cluster whose Jobs run until open is set. It records the names of the requested Jobs.
+// gates is a cluster whose Jobs run until "open" is set. It records the names of the requested Jobs.
 type gates struct {
 	mu      sync.Mutex
 	asked   []string
@@ -249,14 +249,14 @@ type gates struct {
 	fails   error
 }
 
-// locked calls run with g.mu locked, so that no request is answered meanwhile.
+// locked calls a function while g.mu is locked, so that no request is answered meanwhile.
 func (g *gates) locked(run func()) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	run()
 }
 
-// await waits until the cluster got at least the given numbers of requests for Jobs and of deletions.
+// await waits until the cluster got at least the given numbers of Job requests and deletions.
 func (g *gates) await(t *testing.T, asked, deleted int) {
 	t.Helper()
 	waitFor(t, fmt.Sprintf("%d requests for a Job and %d removals", asked, deleted), func() bool {
@@ -295,8 +295,7 @@ var job = rollout.Metric{Name: "job", Provider: "job", Config: map[string]any{
 	}},
 }}
 
-// TestRunningHoldsNoSlot checks that a running Job occupies no slot. Each request for the Job must have the same name. A failed deletion is
-// reported.
+// TestRunningHoldsNoSlot checks that a running Job occupies no slot. Each request must name the same Job. A failed deletion is reported.
 func TestRunningHoldsNoSlot(t *testing.T) {
 	g := &gates{refuses: errors.New("not allowed")}
 	url, _ := serve(t, nil)

@@ -100,7 +100,7 @@ func (t Target) Decide(in strategies.Input, a Action) (Change, error) {
 	}
 	if p := d.promotion; p != nil && p.Decision != rollout.Promote && p.Decision != rollout.Restart && p.At == "" &&
 		in.State.Spent != "" {
-		p.At = rollout.Second(in.Now).Format(time.RFC3339) // an equal file counts as spent
+		p.At = rollout.Second(in.Now).Format(time.RFC3339) // so that the file differs from a spent file
 	}
 	about := in.State
 	if r := strategies.Coming(in); r != nil {
@@ -170,8 +170,8 @@ func promoteFully(in strategies.Input) (decision, error) {
 	return d, nil
 }
 
-// adoptAnyway takes over another controller's objects. If full is true, the head may replace a running version outside
-// Git.
+// adoptAnyway takes over another controller's objects. If "full" is true, Git's version also replaces the running
+// version.
 func adoptAnyway(in strategies.Input, full bool) (decision, error) {
 	if h := in.State.Held; h == nil || h.Reason != rollout.HeldForeign || in.Head.Render == nil {
 		return decision{}, errors.New("it is not held for objects that another controller owns")

@@ -85,8 +85,8 @@ func shop() strategies.Input {
 	}
 }
 
-// TestAbortOfAWatch aborts the watch after a release. The promotion file names the stable version, which stays. The abort is refused
-// without a watch, and while the old pods are kept.
+// TestAbortOfAWatch aborts the watch after a release. The promotion file names the stable version, and the version stays. Without a watch,
+// or during draining, the abort is refused.
 func TestAbortOfAWatch(t *testing.T) {
 	in := shop()
 	in.State = in.State.AtRest(rollout.Healthy, "")
@@ -273,7 +273,7 @@ func TestDecisionsOfASupersededRelease(t *testing.T) {
 	}
 }
 
-// TestPromote checks which steps of which workloads a promotion opens, and which skipped steps the text Effect lists.
+// TestPromote checks which steps of which workloads a promotion opens, and which skipped steps Change.Effect lists.
 func TestPromote(t *testing.T) {
 	web, api := rollout.Workload{Namespace: "shop", Name: "web"}, rollout.Workload{Namespace: "shop", Name: "api"}
 	at := func(steps map[rollout.Workload]int) strategies.Input {

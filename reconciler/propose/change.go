@@ -19,7 +19,7 @@ type Change struct {
 	Effect  string
 	uses    []string // files of the version that an undo restores
 
-	Again func() (Change, error) // makes the change on a new head; nil if edits depend on no other files
+	Again func() (Change, error) // repeats the change on a newer head; nil if the edits do not depend on the head
 }
 
 // Target names the cluster and the branch that a Change is for.

@@ -413,8 +413,8 @@ func TestReversionOfAFolderWithAnotherName(t *testing.T) {
 	compare.CheckNamed(t, "edits, resized, and error", []any{want, 0, error(nil)}, []any{v.Edits, len(v.Resized), err})
 }
 
-// TestReversionOfWhatIsConfigured checks that a revert is an error if the app's entry in config.yaml has changed. With another entry, the
-// old files would give another version.
+// TestReversionOfWhatIsConfigured checks that a revert fails if the app's entry in config.yaml has changed. With another entry, the old
+// files would give another version.
 func TestReversionOfWhatIsConfigured(t *testing.T) {
 	head, old := commit{"a/web.yaml": "image: shop:${tag}\nenv: 2"}, commit{"a/web.yaml": "image: shop:${tag}\nenv: 1"}
 	variables := func(values map[string]string) func(a *rollout.App) {

@@ -18,8 +18,8 @@ func Mergeable(cluster string, in strategies.Input, m rollout.Merge) bool {
 	return key != nil && m.Does(Promotion(cluster, in.State, key).Edits)
 }
 
-// Restores reports whether a merge only restores files from the commit old. "from" is the app's render at head, and
-// "to" is the render at old.
+// Restores reports whether a merge only restores files from an older commit. "from" and "to" are the app's renders at
+// the head and at the older commit.
 func Restores(m rollout.Merge, head, old Tree, from, to *rollout.Render) bool {
 	wanted, err := comparing(from, to).differing(head, old, slices.Concat(from.Files, to.Files))
 	for path, content := range m.Edits {

@@ -51,7 +51,7 @@ func Awaits(s *rollout.State, p *rollout.Promotion) string {
 	return h.Commit
 }
 
-// BranchOf returns the branch of an app's proposal. It may be a joint branch.
+// BranchOf returns the branch of an app's proposal. This can be a joint branch.
 func BranchOf(kind rollout.ProposalKind, cluster string, in strategies.Input, proposals map[string]string) string {
 	own, commit := rollout.ProposalBranch(kind, cluster, in.App.Name), Awaits(&in.State, in.Promotion)
 	if kind == rollout.ProposePromotion && commit != "" && proposals[own] == "" {

@@ -39,8 +39,8 @@ type Snapshot interface {
 	Commit() rollout.Commit
 }
 
-// Trace finds the other commits that v reverts, except commits that change only replicas. "line" has the commits from
-// the older commit to the head, both included, or none if they are unknown.
+// Trace finds the commits that v reverts besides the release, except commits that change only replicas. "line" has the
+// commits from the older commit to the head, both included, or none if they are unknown.
 func Trace[S Snapshot](v Reversion, line []S, release string) (Reversion, error) {
 	v.Late = len(line) == 0
 	isNewer := !slices.ContainsFunc(line, func(s S) bool { return s.Commit().ID == release })
@@ -62,8 +62,9 @@ func Trace[S Snapshot](v Reversion, line []S, release string) (Reversion, error)
 	return v, nil
 }
 
-// NewReversion restores an app's files from the commit old, but keeps the replicas at head. "from" is the app's render
-// at head, and "to" is the render at old. "all" has all renders at head. It fails if isConfigured returns true.
+// NewReversion restores an app's files from an older commit, but keeps the head's replicas. "from" and "to" are the
+// app's renders at the head and at the older commit. "all" has all renders at the head. It fails if isConfigured
+// returns true.
 func NewReversion(head, old Tree, from, to *rollout.Render, all []*rollout.Render) (Reversion, error) {
 	v := Reversion{path: from.App.Path, uses: to.Files}
 	isOther, err := isConfigured(head, from, to)
@@ -104,8 +105,8 @@ func NewReversion(head, old Tree, from, to *rollout.Render, all []*rollout.Rende
 	return v, nil
 }
 
-// isConfigured reports whether the app's entry in config.yaml changed the renderer, or a variable that the app's files
-// use.
+// isConfigured reports whether the app's entry in config.yaml has another renderer now, or another value of a used
+// variable.
 func isConfigured(head Tree, from, to *rollout.Render) (bool, error) {
 	now, then := from.App, to.App
 	if now.Helm != then.Helm || now.Plain != then.Plain || now.Directory != then.Directory ||
@@ -135,7 +136,7 @@ func isConfigured(head Tree, from, to *rollout.Render) (bool, error) {
 	return false, nil
 }
 
-// Shared reports whether other apps may change.
+// Shared reports whether v can change other apps.
 func (v Reversion) Shared() bool { return len(v.Sharers)+len(v.Outside) > 0 }
 
 // IsDoubtful reports whether users must review v, because it may revert more than the release.

@@ -201,7 +201,7 @@ func (e *Entries) waiting(m *cohort.Member, app rollout.App, s rollout.State) {
 	}
 }
 
-// had returns the files that are equal at a commit and the head, or none if the commit is missing.
+// had returns the given files that are equal at a commit and at the head, or none if the commit is missing.
 func (e *Entries) had(app, commit string, files []string) (same []string, err error) {
 	others, err := e.differing(app, commit)
 	if isGone(err) {
@@ -235,7 +235,7 @@ func (e *Entries) Readers(file string) []string { return e.ReadBy(file) }
 
 // ID implements cohort.World.
 func (e *Entries) ID(file string) string {
-	entry, _, _ := e.Branch.Tree.Lookup(file) // differs had no error
+	entry, _, _ := e.Branch.Tree.Lookup(file) // e.differs has already read the file
 	return entry.ID
 }
 

@@ -198,7 +198,7 @@ func TestEntriesOfPromotions(t *testing.T) {
 	}
 }
 
-// TestEntriesOfAborts checks that an abort lets no app take a change without a new version, because the abort has no version to reject.
+// TestEntriesOfAborts checks that an abort does not admit a change that has no new version, because the abort has no version to reject.
 func TestEntriesOfAborts(t *testing.T) {
 	f := newFleet(t, 12)
 	app := f.last(t)
@@ -294,8 +294,8 @@ func TestEntriesAfterUnhealthyApps(t *testing.T) {
 	}
 }
 
-// TestEntriesOfLostApps checks an app that has a change. The app keeps its place while Git does not list the app, and after a push to the
-// app that changes no object. An unlisted app without the change does not count.
+// TestEntriesOfLostApps checks that an app with a change keeps its place after it leaves Git, and after a push that changes none of its
+// objects. An unlisted app without the change has no place.
 func TestEntriesOfLostApps(t *testing.T) {
 	for name, tt := range map[string]struct {
 		has    bool // the app has the change and is not healthy

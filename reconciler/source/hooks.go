@@ -8,7 +8,7 @@ import (
 	"gitrollout.dev/gitrollout/strategies"
 )
 
-// Jobs reads and creates Jobs. If begun is set, EnsureJob creates no Job.
+// Jobs reads and creates Jobs. If begun is true, EnsureJob only reads the Job.
 type Jobs interface {
 	EnsureJob(ctx context.Context, object map[string]any, annotation string, begun bool) (rollout.JobState, error)
 }

@@ -18,13 +18,13 @@ type App struct {
 	Calendar  rollout.Calendar
 	State     rollout.State
 	Stage     *rollout.Stage // of the cluster, or nil
-	Entry     *cohort.Entry  // for a shared change or stage; nil if none is needed
+	Entry     *cohort.Entry  // nil if no shared change or stage applies
 	Place     *rollout.Place
 	Barred    error // why the policy bars the head's author; no effect if the head equals State.Source
 }
 
 // Trust holds an app's facts that only the reconciler knows. Without IsKnown, Prepare reads from the record why the app
-// conflicts, waits, or ignores its promotion file.
+// has a conflict or waits, and why its promotion file is ignored.
 type Trust struct {
 	IsKnown    bool
 	Refused    *rollout.InvalidError // why the newest commit is not followed
@@ -63,7 +63,7 @@ func Prepare(b *Branch, app rollout.App, s rollout.State, head strategies.Head, 
 		head.Commit, head.Err = p.By, p.Err
 	case t.Unapproved != nil:
 		head.Commit, head.Err = p.By, t.Unapproved
-	case head.Render == nil && t.Unknown != nil: // an outdated render is kept for a rollback
+	case head.Render == nil && t.Unknown != nil: // an outdated render stays usable for a rollback
 		head.Err = t.Unknown
 	case head.Render != nil && (s.Stable == nil || head.Render.Release() != s.Stable.Hash): // a rollback begins no release
 		a.Barred = policy.CheckAuthor(b.Tree, head.Render, head.Render.Commit.Author, b.Policy)
@@ -94,7 +94,7 @@ func awaited(b *Branch) string {
 	return ""
 }
 
-// mayTryOlder reports whether an app may be releasing, or may have rejected, a commit older than the head.
+// mayTryOlder reports whether an app's release in flight, or its last rejected release, may be older than the head.
 func mayTryOlder(s rollout.State, head *rollout.Render) bool {
 	isDegraded := s.Phase == rollout.Degraded && s.Held == nil && s.Stable != nil
 	return s.Release != nil || isDegraded && s.Stable.Hash != head.Release()

@@ -45,7 +45,7 @@ func NewReader(cluster string, renderer Renderer) *Reader {
 	return &Reader{own: rollout.OwnNamespace, cluster: cluster, renderer: renderer, configs: map[string]*rollout.Config{}}
 }
 
-// In sets gitrollout's own namespace and the namespaces in scope. An empty within means all.
+// In sets gitrollout's own namespace and the namespaces in scope. Without namespaces, all are in scope.
 func (r *Reader) In(own string, within []string) *Reader {
 	r.own, r.within = own, within
 	return r
@@ -155,7 +155,7 @@ func (r *Reader) allow(tree Snapshot, built *rollout.Render) error {
 	return policy.Allow(tree, built, rollout.ConfigPath(r.cluster), r.own, r.Policy.Load())
 }
 
-// IsSameHead reports whether RenderHead at a newer head would return the same render as was. It needs neither a build
+// IsSameHead reports whether RenderHead at a newer head would return an earlier render again. It needs neither a build
 // nor the policy.
 func (r *Reader) IsSameHead(tree Snapshot, was *rollout.Render) bool {
 	f, remembers := r.renderer.(interface {
@@ -164,5 +164,5 @@ func (r *Reader) IsSameHead(tree Snapshot, was *rollout.Render) bool {
 	return remembers && f.IsSame(tree, was)
 }
 
-// Each calls do(0) to do(n-1), at most "most" at once, and waits for all.
+// Each calls do(0) to do(n-1), with a limit on concurrent calls, and waits for all calls.
 func Each(n, most int, do func(i int)) { workqueue.ParallelizeUntil(context.Background(), most, n, do) }

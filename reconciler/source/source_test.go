@@ -111,7 +111,6 @@ func changed(t *testing.T, edits map[string]string) *source.Branch {
 	return open(t, first.with("second", edits), nil)
 }
 
-// must ends the test if there is an error.
 func must(t testing.TB, err error) {
 	t.Helper()
 	if err != nil {
@@ -349,7 +348,7 @@ func (linked) Lookup(string) (rollout.Entry, bool, error) {
 
 var errBroken = errors.New("broken")
 
-// failing is a commit. Its next *left reads succeed. Then one read fails.
+// failing is a commit. After *left successful reads, one read fails.
 type failing struct {
 	commit
 	left *int

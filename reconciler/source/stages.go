@@ -26,7 +26,7 @@ const afterUnread, afterLost = 5 * time.Second, 10 * time.Minute
 type Stages struct {
 	Reader *Reader
 	Peers  Peers
-	// Line returns the first-parent commits from "from" to the branch's head, oldest first. If there are too many, it
+	// Line returns the first-parent commits from "from" to the branch's head, oldest first. If "from" is too old, it
 	// returns nil.
 	Line func(b *Branch, app, from string) ([]Snapshot, error)
 	// Inputs identifies an app's content in a cluster at a commit.
@@ -45,9 +45,9 @@ type candidates struct {
 	oldest           string   // of the searched commits
 }
 
-// Of returns the head that an app may follow instead of the branch's head, and the entry while the app waits. If an
-// answer is not ready, the entry leaves the record unchanged. If the recorded commit is unavailable, Of returns an
-// error or a head with an error.
+// Of returns the head that an app may follow instead of the branch's head. The entry says whether the app may take this
+// head. A nil entry allows the head. While required data is being read, the entry leaves the record unchanged. If the
+// recorded commit is unavailable and the entry is not open, Of returns an error or a head with an error.
 func (x *Stages) Of(
 	b *Branch, app rollout.App, s rollout.State, head strategies.Head, p *rollout.Promotion, now time.Time,
 ) (strategies.Head, *cohort.Entry, error) {
@@ -95,7 +95,7 @@ func (x *Stages) Of(
 	return head, e, unknown
 }
 
-// choose completes the entry, and returns the commit that the app may follow or waits for.
+// choose completes the entry. It returns the head that the app may follow or must wait for.
 func (w *stageWorld) choose(e *cohort.Entry, p *rollout.Promotion, head strategies.Head, now time.Time) (
 	next strategies.Head, err error,
 ) {
@@ -144,7 +144,8 @@ func (w *stageWorld) headAt(commit string) (head strategies.Head, err error) {
 	return head, nil
 }
 
-// author returns who introduced a commit's content, because later candidates may have changed only comments.
+// author returns the author of the oldest candidate with the commit's content, because later candidates may have
+// changed only comments.
 func (w *stageWorld) author(commit string) (string, error) {
 	all, err := w.Candidates()
 	oldest := w.lists[w.app.Name].oldest
@@ -187,10 +188,11 @@ type stageWorld struct {
 	b         *Branch
 	app       rollout.App
 	s         rollout.State
-	head, was *rollout.Render // was is nil if the app's commit is not available
+	head, was *rollout.Render // "was" is nil if the app's commit is not available
 }
 
-// Candidates implements fleet.World. The newest candidate is the head's commit, the last commit that changed the app.
+// Candidates implements fleet.World. The newest candidate is the head's commit, because this commit last changed the
+// app.
 func (w *stageWorld) Candidates() ([]string, error) {
 	c := candidates{from: w.s.Source, head: w.head.Commit.ID, main: w.b.Tree.Commit().ID}
 	if known := w.lists[w.app.Name]; known.from == c.from && known.head == c.head && known.main == c.main {
@@ -269,9 +271,9 @@ func (w *stageWorld) Lists(cluster string) bool {
 	})
 }
 
-// approved returns the commit that a promotion file approves. It returns "" if the commit's content has run here. It
-// also returns "" for a rejected version other than the head's. A retry also approves, because the retry's file
-// replaces the approval.
+// approved returns the commit that a promotion file approves. It returns "" if the commit's content has run in the
+// cluster. It also returns "" if the version was rejected, unless the head has this version. A retry also approves,
+// because it replaces the approval in the file.
 func (w *stageWorld) approved(p *rollout.Promotion) (string, error) {
 	if w.b.Stage().Approve != rollout.ApproveMerge || p == nil || p.Commit == "" || p.Through != rollout.ThroughEntry {
 		return "", nil

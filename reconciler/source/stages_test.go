@@ -47,8 +47,8 @@ func TestFleetOfABranch(t *testing.T) {
 	}
 }
 
-// TestInputsAt checks at which commits an app has the same inputs. Only the app's settings and the files that its build reads count. An
-// unlisted app has no inputs, nor has a cluster without a configuration. Inputs that cannot be built differ from all others.
+// TestInputsAt checks after which commits an app has different inputs. Only changes of its objects count. An unlisted app has no inputs.
+// Without the cluster's configuration, no app has inputs. Inputs that cannot be built differ from all others.
 func TestInputsAt(t *testing.T) {
 	const manifest = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: shop}\n"
 	was := first.with("one", map[string]string{config: configOf("- {path: apps/*, namespace: shops, directory: {}}\n"),
@@ -268,8 +268,7 @@ type byBot struct{ commit }
 
 func (b byBot) Commit() rollout.Commit { return rollout.Commit{ID: b.id, Author: "Bot"} }
 
-// TestAuthorBeforeTheNewestCommits checks that the author of an older commit is unknown if its content may be older than the newest 500
-// commits.
+// TestAuthorBeforeTheNewestCommits checks that the author is unknown if a commit's content may be older than the newest 500 commits.
 func TestAuthorBeforeTheNewestCommits(t *testing.T) {
 	for between, want := range map[int]string{10: "Bot", 600: rollout.UnknownAuthor} {
 		files := map[string]string{rollout.ConfigPath("dev"): configOf("- {path: apps/*}\n"),

@@ -27,13 +27,13 @@ import (
 type Release struct {
 	Name, Namespace string
 	Values          map[string]any // merged over the chart's values
-	KubeVersion     string         // group/version or group/version/Kind, besides Kubernetes' own
+	KubeVersion     string         // default rollout.DefaultKubernetes
 	APIVersions     []string       // group/version or group/version/Kind, besides Kubernetes' own
 	CRDs            bool           // include the crds folders
 	Draw            Draw
 }
 
-// Draw selects the results of functions such as now and randAlphaNum. In Helm, these differ at each call.
+// Draw selects the results of functions such as now and randAlphaNum. In Helm, the results differ at each call.
 type Draw int
 
 // Fixed and Other render objects that are never applied to a cluster.

@@ -25,7 +25,7 @@ const (
 
 var eu = chart.Release{Name: "eu"}
 
-// shop returns a chart with Chart.yaml and other files. The parameter more has their names and contents in turn.
+// shop returns a chart with Chart.yaml and other files. The arguments are the other files' names and contents in turn.
 func shop(more ...string) []chart.File {
 	files := []chart.File{{chart.Main, []byte(main)}}
 	for i := 0; i+1 < len(more); i += 2 {
@@ -38,7 +38,6 @@ func config(data string) string {
 	return "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\ndata:\n  x: " + data + "\n"
 }
 
-// must fails the test at an error.
 func must(t testing.TB, err error) {
 	t.Helper()
 	if err != nil {
@@ -89,8 +88,8 @@ func TestChanceIsRefused(t *testing.T) {
 	}
 }
 
-// TestChanceThatDoesNotShow checks that a template may call random functions if its output is the same at each render.
-// The functions keys and values return a fixed order.
+// TestChanceThatDoesNotShow checks that a template may call random functions if its output is the same at each render. The template
+// functions "keys" and "values" return a fixed order.
 func TestChanceThatDoesNotShow(t *testing.T) {
 	for name, c := range map[string]struct{ template, want string }{
 		"a length":        {`{{ randAlpha 5 | len }}`, "5"},
@@ -141,7 +140,7 @@ func TestSchemaStaysAtHome(t *testing.T) {
 	compare.Contains(t, fmt.Sprint(err), "at '/n': got string, want integer")
 }
 
-// packed returns a chart archive (.tgz). The parameter files has the names and contents of the files in turn.
+// packed returns a chart archive (.tgz). The arguments are the files' names and contents in turn.
 func packed(t *testing.T, files ...string) string {
 	t.Helper()
 	var b bytes.Buffer

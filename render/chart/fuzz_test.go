@@ -9,7 +9,8 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// unbounded matches functions with which a short template can use unlimited time or memory. Only a process with limits may render them.
+// unbounded matches functions with which a short template can use unlimited time or memory. Only a process with limits may render such
+// templates.
 var unbounded = regexp.MustCompile(`include|template|define|block|tpl|until|seq|repeat|` +
 	`rand|gen|indent|derive|range|break|pow|wrap|printf|%|abbrev`)
 

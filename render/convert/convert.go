@@ -21,12 +21,13 @@ var (
 	now           = strings.TrimPrefix(rollout.APIVersion, group+"/")
 
 	// inTemplate matches the old version in a chart's template: in a line with apiVersion, or in a named template.
-	// inText matches only lines that no block scalar can contain, hasText a block scalar, and isLeft a remaining line.
+	// inText matches only lines that no block scalar can contain. hasText matches a block scalar's start, and isLeft
+	// matches a remaining old version.
 	inTemplate, inText = template(`[ \t]*`), template("")
 	hasText            = regexp.MustCompile(`(?m)[|>][-+1-9]*[ \t]*(?:#.*)?\r?$`)
 	isLeft             = regexp.MustCompile(`(?m)^[^#*\n]*apiVersion[^#\n]*` + regexp.QuoteMeta(rollout.AlphaVersion))
 
-	// texts matches fields of objects, and paths of JSON patches, whose apiVersion is a text of the user.
+	// texts matches names of fields, and paths of JSON patches, below which an apiVersion is only the user's text.
 	texts = regexp.MustCompile(`(^|/)(data|stringData|annotations|commonAnnotations|labels|commonLabels|pairs)(/|$)`)
 
 	lineBreak = regexp.MustCompile("\r\n|[\n\r\u0085\u2028\u2029]") // as yaml.Node counts lines
@@ -98,14 +99,15 @@ type file struct {
 	err     error
 }
 
-// edited keeps the text if another scalar would change, such as with an escaped version in a patch.
+// edited returns the text with the new versions. If another scalar would change, edited returns the old text and sets
+// f.err. An escaped version can cause this.
 func (f *file) edited() []byte {
 	if len(f.at) == 0 {
 		return []byte(f.text)
 	}
 	slices.Sort(f.at)
 	made, end := make([]byte, 0, len(f.text)), 0
-	for _, at := range slices.Compact(f.at) { // an escaped version notes the next version
+	for _, at := range slices.Compact(f.at) { // after an escaped version, an offset can occur twice
 		made, end = append(append(made, f.text[end:at]...), now...), at+len(old)
 	}
 	made = append(made, f.text[end:]...)

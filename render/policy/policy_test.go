@@ -16,7 +16,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// parsed returns a policy with one project. The text more adds fields to the project.
+// parsed returns a policy with one project. The given text adds fields to the project.
 func parsed(t *testing.T, more string) *rollout.Policy {
 	t.Helper()
 	p, err := rollout.ParsePolicy("policy.yaml", []byte("apiVersion: gitrollout.dev/v1alpha1\nkind: Policy\nprojects:\n"+
@@ -99,19 +99,19 @@ func based(on string) map[string]string {
 		"base/kustomization.yaml": "resources: [a.yaml]\n", "base/a.yaml": config("name: a")}
 }
 
-// tried returns a step with an experiment. fields adds fields to the experiment, and analysis adds fields to the experiment's analysis.
+// tried returns a step with an experiment. The arguments add fields to the experiment and to its analysis.
 func tried(fields, analysis string) string {
 	return "{experiment: {" + fields + "templates: [{name: a, specRef: canary}], analyses: [{name: a, templateName: judge" + analysis + "}]}}"
 }
 
-// experiment returns an app with an experiment and without a Service. The text more adds fields to the experiment's template.
+// experiment returns an app with an experiment and without a Service. The given text adds fields to the experiment's template.
 func experiment(more string) map[string]string {
 	files := staged(steps("{setWeight: 5}, {experiment: {duration: 1m, templates: [{name: c, specRef: canary, " + more + "}]}}"))
 	words := strings.NewReplacer(service, "", "image: web}", "image: web, ports: [{containerPort: 80}]}")
 	return app(words.Replace(files["apps/shop/app.yaml"]))
 }
 
-// metrics sets fields in the analysis template judge of an app.
+// metrics sets fields in an app's analysis template "judge".
 func metrics(files map[string]string, fields string) map[string]string {
 	first, _, _ := strings.Cut(fields, ": ")
 	const all = "failureLimit: 0, consecutiveSuccessLimit: 2, count: 9"

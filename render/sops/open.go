@@ -21,15 +21,15 @@ import (
 	yaml "sigs.k8s.io/kustomize/kyaml/yaml"
 )
 
-// ErrChanged means that values were changed after encryption.
+// ErrChanged means that values were changed after encryption, or the data key is wrong.
 var ErrChanged = &Error{"was changed without sops, or the key belongs to another file (the MAC does not match)", again}
 
 var errPlain = &Error{
 	"is in plain text, but the file's rules encrypt it", "run sops encrypt, or sops edit, and commit the result",
 }
 
-// Open returns the decrypted file without comments. For a wrong MAC, it returns ErrChanged. Call Open or Seal only
-// once.
+// Open returns the decrypted file without comments. For a wrong MAC, it returns ErrChanged. Open and Seal change f, so
+// call only one of them, once.
 func (f *File) Open(dataKey []byte) ([]byte, error) {
 	block, err := aes.NewCipher(dataKey)
 	if err != nil {
@@ -52,7 +52,8 @@ func (f *File) Open(dataKey []byte) ([]byte, error) {
 }
 
 // Seal replaces each encrypted value by a substitute of the same type. A text's substitute is unique, and also valid
-// base64. With twin, each substitute has another start, end and length, so each use of a value changes the build.
+// base64. With twin, Seal uses other substitutes: a text's start, end and length differ, so any use of the text changes
+// the build.
 func (f *File) Seal(twin bool) ([]byte, error) {
 	w := walk{file: f, twin: twin, sum: sha512.New()}
 	if err := w.all(); err != nil {
@@ -64,8 +65,7 @@ func (f *File) Seal(twin bool) ([]byte, error) {
 // IsEncrypted reports whether a text contains an encrypted value.
 func IsEncrypted(text string) bool { return anyValue.MatchString(text) }
 
-// sealWord begins each substitute. Its length is a multiple of 3, so each substitute's base64 form also has a constant
-// start.
+// sealWord is in each text's substitute. Its length is a multiple of 3, so its base64 form is constant.
 const sealWord = "gitrollout-sealed:"
 
 var (
@@ -178,7 +178,7 @@ func plain(v any) []byte {
 	}
 }
 
-// decrypt also reports whether the value is a comment. "about" is the value's path, which the cipher authenticates.
+// decrypt returns a value, and reports whether it is a comment. The cipher also authenticates the value's path (about).
 func (w *walk) decrypt(sealed, about string) (v any, comment bool, wrong *Error) {
 	if sealed == "" {
 		return "", false, nil
@@ -240,7 +240,7 @@ func seal(sealed, kind string, twin bool) any {
 	n := int(sum[0])<<8 + int(sum[1])
 	switch kind {
 	case "int":
-		switch n %= 65535; { // the lowest bits of sealed and twin differ
+		switch n %= 65535; { // the two substitutes differ even in the lowest bit
 		case twin && n < 32768:
 			n += 32767
 		case twin:

@@ -74,7 +74,6 @@ func meaning(t testing.TB, name, content string) any {
 	}
 }
 
-// encrypted returns the names of the encrypted files in testdata.
 func encrypted(t testing.TB) []string {
 	t.Helper()
 	files, err := filepath.Glob("testdata/*-*")

@@ -22,8 +22,8 @@ import (
 type Options struct {
 	// Command returns a worker's command. The program must call Limit(memory), then Serve(os.Stdin, os.Stdout, …).
 	Command func(memory int64) *exec.Cmd
-	Most    int           // maximum number of workers, also idle ones (0 means 1)
-	Idle    time.Duration // an idle worker ends after Idle; a start costs about a second of CPU time
+	Most    int           // maximum number of workers, including idle workers (0 means 1)
+	Idle    time.Duration // idle workers end this long after the last build; a start costs about a second of CPU time
 	Stall   int           // maximum wall-clock time of a build, as a multiple of limits.renderTime (CPU time); default 4
 	// Trouble gets a panic and its stack, or the cause of a worker's end and the worker's output. May be nil.
 	Trouble func(app string, cause string, stack []byte)
@@ -41,8 +41,8 @@ type Pool struct {
 	apps   map[string]bool
 	idle   []*process
 	busy   map[*process]bool
-	rest   *time.Timer // ends workers after Idle
-	free   *time.Timer // returns the memory of a burst of builds
+	rest   *time.Timer // ends idle workers
+	free   *time.Timer // returns unused memory to the system
 	closed bool
 }
 
@@ -62,8 +62,8 @@ const mostTold = 4 << 10
 
 var errClosed = errors.New("rendering was stopped, because the program ends")
 
-// Build implements render.Builder. If the app exceeds its time limit, or two workers exceed the memory limit or crash,
-// the error is an InvalidError. Other errors may be temporary.
+// Build implements render.Builder. After a crash or too much memory, it tries another worker once. A second such
+// failure, or too much time, is an InvalidError. Other errors may be temporary.
 func (p *Pool) Build(tree rollout.Tree, app rollout.App) (*rollout.Render, render.Looked, error) {
 	if err := p.begin(app.Name); err != nil {
 		return nil, render.Looked{}, err
@@ -110,7 +110,7 @@ func (p *Pool) Build(tree rollout.Tree, app rollout.App) (*rollout.Render, rende
 			words = w.last.bytes()
 		}
 		p.Trouble(app.Name, held.Msg, words[:min(len(words), mostTold)])
-		// The failure may depend on each path sent to the worker.
+		// Any path sent to the worker may have caused the failure.
 		return nil, render.Looked{At: slices.Collect(maps.Keys(s.shown)), All: s.listed}, held
 	}
 }

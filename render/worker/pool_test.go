@@ -98,7 +98,7 @@ func TestAnotherBoundIsAnotherWorker(t *testing.T) {
 	}
 }
 
-// TestIdleWorkersEnd checks that an idle worker ends after the time Options.Idle, and that the next build starts a new worker.
+// TestIdleWorkersEnd checks that an idle worker ends after Options.Idle, and that the next build starts a new worker.
 func TestIdleWorkersEnd(t *testing.T) {
 	p := pool(t, 1)
 	p.Idle = 10 * time.Millisecond
@@ -122,7 +122,7 @@ func TestAnOrphanEnds(t *testing.T) {
 	must(t, p.Orphan())
 }
 
-// TestCannotStart checks that Build returns an error that is no InvalidError if a worker cannot start.
+// TestCannotStart checks that, if a worker cannot start, Build returns an error, but no InvalidError.
 func TestCannotStart(t *testing.T) {
 	p := worker.NewPool(worker.Options{Command: func(int64) *exec.Cmd { return exec.Command("/nowhere/gitrollout") }, Most: 1})
 	_, _, err := p.Build(good, rollout.App{Name: "a"})

@@ -102,8 +102,8 @@ func (w *process) converse(s *session, app rollout.App) (*outcome, error) {
 // fatal matches the reason of a crash. Go's runtime prints a signal as its name, such as SIGSEGV.
 var fatal = regexp.MustCompile(`(?m)^(?:(?:fatal error|panic): |(?:SIG[A-Z]+): )(.*)$`)
 
-// outOfMemory matches Go's messages about memory and threads. The last alternative is a nil pointer in Go's garbage
-// collector, which does not check whether it got memory (Go 1.26, newSpanSPMC). A nil pointer in other code causes a
+// outOfMemory matches Go's messages about memory and threads. The last alternative matches a nil pointer in Go's
+// garbage collector, which does not check its allocations (Go 1.26, newSpanSPMC). A nil pointer in other code causes a
 // panic instead.
 var outOfMemory = regexp.MustCompile(`out of memory|cannot allocate memory|cannot map pages|` +
 	`failed to (reserve|create new OS thread)|newosproc|pthread_create failed|` +

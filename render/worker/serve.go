@@ -16,13 +16,13 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// Builder returns a render.Builder that uses unlock.
+// Builder returns a render.Builder that calls unlock.
 type Builder func(unlock Unlock) render.Builder
 
 // Unlock returns data keys, as in render.InProcess.
 type Unlock = func(app rollout.App, locks []sops.Lock) ([]byte, error)
 
-// Serve runs a worker. When the input ends, Serve calls orphaned, which should end the process even during a build.
+// Serve runs a worker. When the input ends, Serve calls orphaned(), which should end the process even during a build.
 func Serve(in io.Reader, out io.Writer, builder Builder, orphaned func()) error {
 	orders, ended := make(chan order), make(chan error, 1)
 	go func() {

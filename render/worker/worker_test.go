@@ -29,7 +29,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// TestMain runs a worker if the test program was started with the argument serve.
+// TestMain runs a worker if the test program was started with the argument "serve".
 func TestMain(m *testing.M) {
 	if len(os.Args) == 3 && os.Args[1] == "serve" {
 		memory, err := strconv.ParseInt(os.Args[2], 10, 64)
@@ -98,7 +98,6 @@ func serve(memory int64) *exec.Cmd {
 	return exec.Command("/proc/self/exe", "serve", strconv.FormatInt(memory, 10))
 }
 
-// pool returns a Pool whose workers run this test program.
 func pool(t testing.TB, most int) *worker.Pool {
 	t.Helper()
 	// a large Stall, because other tests slow the machine down

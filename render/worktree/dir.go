@@ -99,7 +99,7 @@ func dirEntry(name, id string, mode fs.FileMode) (rollout.Entry, bool) {
 	return e, true
 }
 
-// Hashed is a Dir with Git's ids for files, but not for folders. Renders of a commit with the same files can be reused.
+// Hashed is a Dir with Git's ids for files, so that cached renders of the same files can be reused. Folders have no id.
 type Hashed struct {
 	Dir
 	mu    sync.Mutex

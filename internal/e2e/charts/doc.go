@@ -1,2 +1,2 @@
-// Package charts compares gitrollout's rendering of charts with the helm program and with kustomize's build command.
+// Package charts checks that gitrollout renders charts as `helm template` and `kustomize build` do.
 package charts

@@ -104,7 +104,8 @@ func newTab(t *testing.T, actions ...chromedp.Action[chromedp.Void]) *tab {
 	return p
 }
 
-// expect removes the page's errors that contain part, so that these errors do not fail the test. If no error contains part, the test fails.
+// expect removes the page's errors that contain a text, so that these errors do not fail the test. If no error contains the text, the test
+// fails.
 func (p *tab) expect(part string) {
 	p.t.Helper()
 	p.mu.Lock()
@@ -135,7 +136,7 @@ func (p *tab) count(selector string) int {
 	return js[int](p, fmt.Sprintf("document.querySelectorAll(%q).length", selector))
 }
 
-// signIn waits for the button to sign in, and signs in with a token. Then the page reloads.
+// signIn waits for the sign-in button, and signs in with a token. Then the page reloads.
 func (p *tab) signIn(token string) {
 	p.t.Helper()
 	p.await(`document.getElementById('signin-open')`)
@@ -156,8 +157,8 @@ func phone() chromedp.Action[chromedp.Void] {
 	return chromedp.EmulateViewport(375, 740, chromedp.EmulateMobile, chromedp.EmulateTouch)
 }
 
-// slash presses the / key with one event for key and text, as a keyboard does. chromedp's KeyEvent sends two events, so the page could not
-// prevent the input of the slash.
+// slash presses the / key. As on a keyboard, one event has the key and the text. chromedp's KeyEvent sends two events, and the page could
+// not prevent the input of the slash.
 func slash() chromedp.Action[chromedp.Void] {
 	return chromedp.Func(func(ctx context.Context, t *chromedp.Target) error {
 		for _, params := range []input.DispatchKeyEventParams{
@@ -185,7 +186,6 @@ func js[T any](p *tab, expression string) T {
 // timeout is far longer than each wait, so that no test fails on a busy machine.
 const timeout = 5 * time.Minute
 
-// await waits until an expression is true.
 func (p *tab) await(expression string) {
 	p.t.Helper()
 	for deadline := time.Now().Add(timeout); ; time.Sleep(30 * time.Millisecond) {

@@ -111,7 +111,7 @@ spec:
 	}
 }
 
-// TestCanaryToItsEnd follows a release in a real cluster in the browser, from the push to its end, and promotes it by a click.
+// TestCanaryToItsEnd follows a whole release of a real cluster in the browser, and promotes the release by a click.
 func TestCanaryToItsEnd(t *testing.T) {
 	cluster := testcluster.Shared(t)
 	ns := cluster.Namespace(t)

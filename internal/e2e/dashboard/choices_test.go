@@ -48,8 +48,7 @@ func (p *tab) fits(what string, width int64) {
 	compare.CheckNamed(p.t, fmt.Sprint(what, " at ", width, ": words on two lines"), "", js[string](p, broken))
 }
 
-// TestChips checks the fleet page's filters, counts and sort orders. It sets filters and orders by keyboard, by URL, and in the select
-// lists.
+// TestChips checks the fleet page's filters, counts and sort orders. It uses the keyboard, the URL, and the select lists.
 func TestChips(t *testing.T) {
 	now := time.Now()
 	apps := some(now)
@@ -129,8 +128,8 @@ func TestChips(t *testing.T) {
 	compare.CheckNamed(t, "a list of one namespace", false, js[bool](p, `!!document.getElementById('ns').offsetParent`))
 }
 
-// TestSharedChanges checks the fleet page's order by shared change, and the counts of a change's apps by state. The counts follow updates
-// of the apps. A click on a change shows only this change's apps.
+// TestSharedChanges checks the fleet page with a change of a file that several apps share. If the page is sorted by change, these apps come
+// first. The page counts them by state, and a click on the change shows only them.
 func TestSharedChanges(t *testing.T) {
 	now := time.Now()
 	apps := some(now)

@@ -12,9 +12,9 @@ import (
 	"gitrollout.dev/gitrollout/views/status"
 )
 
-// TestEvidence checks an app's page during comparisons with the stable version. The page draws the evidence up to the limit, and has a text
-// for screen readers. It shows the measured differences with intervals, and the differences that a comparison can find. The page fits a
-// phone. A watch after the release compares the new version with the previous version.
+// TestEvidence checks an app's page during comparisons with the stable version. The page draws the evidence on a scale that ends at the
+// limit, with a text for screen readers. It shows the measured differences with intervals, and the differences that a comparison can find.
+// The page fits a phone. A watch after the release compares the new version with the previous version.
 func TestEvidence(t *testing.T) {
 	compared := func(metric string, weight float64, tests ...rollout.Test) rollout.MetricProgress {
 		for i := range tests {

@@ -14,7 +14,7 @@ import (
 )
 
 // TestExport exports the dashboard while a release is paused, and opens the files without a server. The pages have the stages, a search,
-// the apps, and an app with its steps, pods and history. They have no buttons to act, and request no file.
+// the apps, and an app with its steps, pods and history. They have no buttons for actions, and request no other file.
 func TestExport(t *testing.T) {
 	cluster := testcluster.Shared(t)
 	repo := gittest.New(t)

@@ -48,7 +48,6 @@ func newFleet(t *testing.T, apps ...status.App) *fleet {
 	return f
 }
 
-// accessFile writes a DashboardAccess file with the given rules, and returns its path.
 func accessFile(t *testing.T, rules string) string {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "access.yaml")
@@ -56,7 +55,6 @@ func accessFile(t *testing.T, rules string) string {
 	return file
 }
 
-// serve serves the board until the test ends.
 func (f *fleet) serve(options dashboard.Options) {
 	f.t.Helper()
 	options.Board, options.Records, options.Now, options.Actor = f.board, records{}, time.Now, f
@@ -143,7 +141,7 @@ func released(digit, author, subject string, since time.Time) *status.Release {
 		Images: []string{"registry.example.com/" + words[0] + ":" + strings.Trim(words[1], ":")}, Subject: subject, Since: since}
 }
 
-// shop returns an app during a release, with all details that the page can show. ready is its number of new pods, out of 10.
+// shop returns an app during a release, with all details that the page can show. Of its 10 pods, `ready` have the new version.
 func shop(now time.Time, ready int) status.App {
 	entered := now.Add(-3 * time.Minute)
 	a := status.App{
@@ -300,7 +298,7 @@ func TestKeyboard(t *testing.T) {
 	focused("search") // the focus stays when the list is redrawn
 	p.do(slash())
 	p.await(`document.activeElement.id === 'q'`)
-	p.do(chromedp.KeyEvent("checkj")) // in the search field letters are text, not shortcuts
+	p.do(chromedp.KeyEvent("checkj")) // in the search field, letters are text, not shortcuts
 	compare.CheckNamed(t, "the search", "checkj", js[string](p, `document.getElementById('q').value`))
 	p.await(rows(0))
 	p.do(chromedp.KeyEvent(kb.Escape))
@@ -572,7 +570,7 @@ func TestManyApps(t *testing.T) {
 	p.await(rows(2000))
 	t.Logf("2,000 apps are shown %s after the click", time.Since(began).Round(time.Millisecond))
 
-	// typing has the median and the longest time from a key press to the next painted frame, in milliseconds.
+	// The result is the median and the longest time from a key press to the next painted frame, in milliseconds.
 	typing := js[[]float64](p, `new Promise((done) => {
 		const q = document.getElementById('q'), times = [], word = 'team-07-service';
 		q.focus();

@@ -10,7 +10,7 @@ import (
 	"gitrollout.dev/gitrollout/internal/compare"
 )
 
-// requests returns the number of the page's requests whose URL contains path.
+// requests returns the number of the page's requests whose URL contains a path.
 func (p *tab) requests(path string) int {
 	p.t.Helper()
 	return js[int](p, fmt.Sprintf(`performance.getEntriesByType('resource').filter((e) => e.name.includes(%q)).length`, path))

@@ -88,7 +88,7 @@ func tableRows(n int) string {
 	return fmt.Sprintf(`%s && document.querySelectorAll('#cells tr').length === %d`, live, n)
 }
 
-// again makes the page of all stages request updates immediately.
+// again triggers requests for updates on the page of all stages.
 func (p *tab) again() {
 	p.t.Helper()
 	js[bool](p, `document.dispatchEvent(new Event('visibilitychange'))`)

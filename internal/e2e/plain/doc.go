@@ -1,2 +1,3 @@
-// Package plain compares gitrollout's rendering of folders of manifests with kustomize's create command.
+// Package plain checks that gitrollout renders folders of manifests as `kustomize create` and `kustomize build` do, and
+// variables as Flux does.
 package plain

@@ -29,7 +29,7 @@ func object(kind, name string) string {
 	return fmt.Sprintf("apiVersion: v1\nkind: %s\nmetadata: {name: %s, namespace: shop}\n", kind, name)
 }
 
-// write writes files by their paths below a folder.
+// write writes files to paths below a folder.
 func write(t *testing.T, dir string, files map[string]string) {
 	t.Helper()
 	for file, content := range files {

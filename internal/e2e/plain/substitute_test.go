@@ -17,8 +17,8 @@ import (
 )
 
 // TestSameAsFlux substitutes variables in objects, and compares the result with Flux's package in strict mode. Either the objects are
-// equal, or both refuse the manifest. gitrollout may refuse more: expressions that Flux reads differently from a shell (${a:?b}, ${a:+b}),
-// and numbers where the API server needs strings.
+// equal, or both refuse the manifest. As exceptions, only gitrollout refuses expressions that Flux reads differently from a shell (${a:?b},
+// ${a:+b}), and numbers where the API server needs strings.
 func TestSameAsFlux(t *testing.T) {
 	vars := map[string]string{"name": "web", "n": "3", "on": "true", "empty": "", "colon": "a: b", "quoted": `"q"`, "lines": "a\nb",
 		"_x1": "u", "hash": "#x", "dollar": "$5", "nested": "${name}"}

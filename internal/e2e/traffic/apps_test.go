@@ -16,7 +16,7 @@ type provider struct {
 }
 
 // httpRouteTo returns the HTTPRoute that sends users to a Service. In the apps' files, HOST stands for the app's host, and SETTLE for the
-// world's field settled.
+// settle time.
 func httpRouteTo(service string) string {
 	return `apiVersion: gateway.networking.k8s.io/v1
 kind: HTTPRoute

@@ -8,14 +8,14 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// rate is the number of requests per second to each app in sequential tests, and slow the number in parallel tests. Parallel tests check
-// only large shares, because other tests disturb small shares.
+// rate is the number of requests per second to each app in sequential tests. Parallel tests send `slow` requests per second, and check only
+// large shares, because other tests disturb small shares.
 const (
 	rate = 150
 	slow = 50
 )
 
-// each returns the test app for each provider.
+// each returns one test app per provider.
 func each(of func(provider) shop) []shop { return rollout.Mapped(providers, of) }
 
 // TestCanary releases at 5, 20, 50 and 100 %, and reverts the completed release in Git. A pod stops 200ms after its
@@ -77,8 +77,8 @@ func (w *world) through(since time.Time, version string, before int) {
 	w.allTo(version, since, before, func(a *app) record { return a.awaitRouted(since, 100) })
 }
 
-// allTo waits for the end of a release. recorded returns an app's record. Once the settle time after this record has passed, the version
-// must get all requests.
+// allTo waits for the end of a release. The function `recorded` returns an app's record. Once the settle time after this record has passed,
+// the version must get all requests.
 func (w *world) allTo(version string, since time.Time, before int, recorded func(*app) record) {
 	w.t.Helper()
 	for _, a := range w.apps {

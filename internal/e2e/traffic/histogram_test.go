@@ -25,7 +25,7 @@ import (
 // reporter is a program that reports the latency of its requests to Prometheus, in a classic and in a native histogram.
 type reporter struct {
 	hash            string  // the label pod_template_hash
-	slower          float64 // the factor of the latency of the slowest 5 % of the requests
+	slower          float64 // multiplies the latency of the slowest 5 % of the requests
 	requests        int     // the number of requests so far
 	classic, native metrics.Histogram
 	address         string
@@ -145,7 +145,7 @@ func TestHistogram(t *testing.T) {
 	p := startPrometheus(t, "--enable-feature=native-histograms")
 	reporters := []*reporter{startReporter(t, "stable", 1), startReporter(t, "slow", 1.2), startReporter(t, "equal", 1)}
 	p.watch(reporters...)
-	for _, s := range reporters { // PromQL's increase ignores a counter's first value, so the first value must be 0
+	for _, s := range reporters { // PromQL's `increase` ignores a counter's first value, so the first value must be 0
 		for _, query := range kinds {
 			p.awaitRequests(fmt.Sprintf(query, "", s.hash, ""), 0)
 		}
@@ -163,7 +163,8 @@ func TestHistogram(t *testing.T) {
 			if len(grown) != len(h) {
 				t.Fatalf("%s of %s: the increase has other buckets: %v, want %v", kind, s.hash, grown, h)
 			}
-			// PromQL's increase extrapolates to both ends of the window, by at most 1.1 scrape intervals. All buckets have the same factor.
+			// PromQL's `increase` extrapolates to both ends of the window, by at most 1.1 scrape intervals. All buckets have the same
+			// factor.
 			factor := grown[len(grown)-1].Count / float64(s.requests)
 			if factor < 0.999 || factor > 3.5 {
 				t.Errorf("%s of %s: the increase is %v, %.3f times the requests", kind, s.hash, grown, factor)

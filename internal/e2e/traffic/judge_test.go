@@ -10,7 +10,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// clients sends requests to the reporters of all apps and versions. The key of a rate is an app's and a version's name.
+// clients sends requests to the reporters of all apps and versions. Each key has the names of an app and a version.
 type clients struct {
 	rates     map[[2]string]int // requests for each scrape interval
 	reporters map[[2]string]*reporter

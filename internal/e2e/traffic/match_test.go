@@ -32,7 +32,7 @@ func (a *app) person(kind string) proxytest.Request {
 }
 
 // TestMatchedUsers routes matched requests to the canary at weight 0, and then also 20 % of the other requests. At the last step, only
-// setHeaderRoute still matches requests, and all others are split by weight.
+// setHeaderRoute still matches requests, and all other requests are split by weight.
 func TestMatchedUsers(t *testing.T) {
 	w := newWorld(t, alone, each(func(p provider) shop {
 		matches := "{headers: [{name: X-Beta, exact: \"yes\"}]}, {cookies: [{name: beta, exact: always}]}"
@@ -97,7 +97,7 @@ func TestMatchedUsersOfAStatefulSet(t *testing.T) {
 	w.quiet()
 }
 
-// theirs checks the newest version's share of each kind of user's requests since a time.
+// theirs checks, for each kind of user, the newest version's share of the requests since a time.
 func (w *world) theirs(from time.Time, step int, shares map[string]float64) {
 	w.t.Helper()
 	for _, a := range w.apps {

@@ -8,15 +8,15 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// alone is the value of trafficRouting.settle in sequential tests, and beside the value in parallel tests. The proxy must apply new routes
-// within this time after gitrollout has recorded them. Traefik needs 0.2s on an idle machine.
+// alone is the value of trafficRouting.settle in sequential tests. Parallel tests use `beside`. The proxy must apply new routes within this
+// time after gitrollout has recorded them. Traefik needs 0.2s on an idle machine.
 const (
 	alone  = 3 * time.Second
 	beside = 10 * time.Second
 )
 
-// enough is the least number of requests to check a share. With a weight of 20 %, the share is 12 to 29 % in 999 of 1,000 samples of 200
-// requests.
+// enough is the least number of requests for the check of a share. With a weight of 20 %, the share is 12 to 29 % in 999 of 1,000 samples
+// of 200 requests.
 const enough = 200
 
 // window is a period without changes of any app.

@@ -20,15 +20,15 @@ type story struct {
 	rate  float64 // users' requests per second
 	fails float64 // share of failing requests to the new version
 	base  float64 // share of failing requests to the old version
-	all   bool    // the new version gets all requests instead of a fifth
+	all   bool    // the new version gets all requests instead of 20 %
 	back  string  // the metric that rejects the new version; "": it is promoted
-	// within is the expected time from the new version's first bad request to its last request: `some`, plus the time that the metric's
-	// fields allow. The test only logs this time, because a busy machine may take longer.
+	// within is the expected time from the new version's first bad request to the version's last request: `some`, plus the time that the
+	// metric's fields allow. The test only logs this time, because a busy machine may take longer.
 	within time.Duration
 }
 
-// some is the time for two scrapes (a rate needs two), a pass, a push and the proxy. counted is added if each pod fails only once in four
-// seconds: Prometheus does not count the first failure, which creates the counter.
+// `some` is the time for two scrapes (a rate needs two), a pass, a push and the proxy. Stories add `counted` if each pod fails only once in
+// four seconds: Prometheus does not count the first failure, which creates the counter.
 const (
 	some    = 2*scrape + 2*time.Second
 	counted = 4 * time.Second

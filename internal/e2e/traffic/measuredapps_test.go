@@ -46,7 +46,8 @@ func metric(name, query, back string, fields ...string) string {
 		"    provider:\n      prometheus:\n        address: PROMETHEUS\n        timeout: 5\n        query: |\n          " + query + "\n"
 }
 
-// failuresBelow returns a metric named errors. A measurement is successful if the share of failures in the last 10 seconds is below limit.
+// failuresBelow returns a metric named errors. A measurement is successful if the share of failures in the last 10 seconds is below the
+// limit.
 func failuresBelow(limit string, fields ...string) string {
 	return metric("errors", share, "10s", append(fields, "onNoData: wait", "successCondition: result[0] < "+limit)...)
 }

@@ -9,7 +9,7 @@ import (
 	"gitrollout.dev/gitrollout/internal/tier"
 )
 
-// planMeasuresTraffic checks that plan and validate with a cluster take the rate of requests and the share of bad requests from the real
+// planMeasuresTraffic runs `plan` and `validate` with --context. Both take the rate of requests and the share of bad requests from the real
 // Prometheus. If Prometheus does not answer, both show a note, and one line for each of three assumed rates.
 func planMeasuresTraffic(t *testing.T) {
 	tier.All(t)

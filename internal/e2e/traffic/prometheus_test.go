@@ -53,8 +53,8 @@ func (p *prometheus) reporter(app, version string) *reporter {
 	return p.clients.reporters[[2]string{app, version}]
 }
 
-// startPrometheus runs Debian's program, which make test installs, until the test ends. The program lacks Kubernetes service discovery, so
-// the test writes Prometheus's list of pods.
+// startPrometheus runs Debian's program, which `make test` installs, until the test ends. The program lacks Kubernetes service discovery,
+// so the test writes Prometheus's list of pods.
 func startPrometheus(t *testing.T, flags ...string) *prometheus {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")

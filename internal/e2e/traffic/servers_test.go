@@ -156,8 +156,8 @@ func told(reason string, runs []rollout.AnalysisRun) string {
 	return reason
 }
 
-// checkBeside waits for the release of the app named beside, and logs the delay of its steps. If the release waited
-// for the metrics that hang, it would take 12 minutes.
+// checkBeside waits for the release of the app `beside`, and logs the delay of its steps. If the release waited for the metrics that hang,
+// it would take 12 minutes.
 func (w *world) checkBeside(pushed time.Time) {
 	w.t.Helper()
 	a := w.app("beside")

@@ -70,7 +70,7 @@ func (c *crowd) join(visitors int) {
 	}
 }
 
-// between returns the results of each visitor in a period.
+// between returns each visitor's results in a period.
 func (c *crowd) between(from, to time.Time) []proxytest.Results {
 	c.mu.Lock()
 	defer c.mu.Unlock()

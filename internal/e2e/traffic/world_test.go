@@ -26,8 +26,8 @@ import (
 // timeout is far longer than any event takes, so that no test fails on a busy machine.
 const timeout = 5 * time.Minute
 
-// world is a repository with apps, a gitrollout process that releases the apps, and users. If releases have analyses,
-// a Prometheus scrapes the apps' pods.
+// world has users, a repository with apps, and a gitrollout process that releases the apps. If releases have analyses, a Prometheus scrapes
+// the apps' pods.
 type world struct {
 	*proxytest.World
 	t          *testing.T
@@ -74,8 +74,8 @@ func newWorld(t *testing.T, settled time.Duration, shops ...shop) *world {
 // token is the credential in the Secret metrics of each measured app.
 const token = "Zm9v-s3cr3t-t0ken"
 
-// newMeasured returns a world with a Prometheus. In the apps' files, PROMETHEUS stands for the Prometheus's address.
-// Tests with this world do not check the delay of the proxy after a change of weights.
+// newMeasured returns a world with a Prometheus. In the apps' files, PROMETHEUS stands for the Prometheus's address. Tests with this world
+// do not check the proxy's delay after a change of weights.
 func newMeasured(t *testing.T, shops ...measured) *world {
 	t.Helper()
 	w := &world{t: t, settled: alone, prometheus: startPrometheus(t)}
@@ -152,7 +152,8 @@ func (w *world) watch(ctx context.Context) {
 	}
 }
 
-// note records the states of all apps at a commit. watch misses no commit, because a push takes longer than the interval between two polls.
+// note records the states of all apps at a commit. The polls miss no commit, because a push takes longer than the interval between two
+// polls.
 func (w *world) note(at time.Time, commit string) {
 	show := func(args ...string) []byte {
 		cmd := exec.Command("git", append([]string{"-C", w.repo.Bare}, args...)...)
@@ -237,7 +238,7 @@ func (w *world) killAndStart() {
 	w.start()
 }
 
-// push changes all apps, and commits and pushes the change. It returns the commit and the time.
+// push changes all apps, and commits and pushes the change. It returns the commit and the time of the push.
 func (w *world) push(message string, change func(shop) shop) (string, time.Time) {
 	w.t.Helper()
 	for _, a := range w.apps {
@@ -260,7 +261,7 @@ func (w *world) filled(a *app, content string) string {
 	return strings.NewReplacer("HOST", a.host, "SETTLE", w.settled.String(), "NS", a.name, "PROMETHEUS", prometheus).Replace(content)
 }
 
-// release pushes a version of all apps. It returns the commit and the time.
+// release pushes a version of all apps. It returns the commit and the time of the push.
 func (w *world) release(version string) (string, time.Time) {
 	w.t.Helper()
 	return w.push(version, func(s shop) shop { return s.at(version) })

@@ -70,7 +70,7 @@ func New(client kubernetes.Interface, options Options) (*Agent, error) {
 // PodsURL returns the URL at which all pods respond. A request selects a pod by the path or the Host header.
 func (a *Agent) PodsURL() string { return a.server.url() }
 
-// Run registers the nodes, calls ready, and serves pods until the context ends.
+// Run registers the nodes and serves pods until the context ends. It calls ready() when pods can run.
 func (a *Agent) Run(ctx context.Context, ready func()) error {
 	defer a.server.close()
 	defer a.logs.http.Close()

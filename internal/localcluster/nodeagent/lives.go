@@ -12,8 +12,7 @@ import (
 	"gitrollout.dev/gitrollout/internal/localcluster/podsim"
 )
 
-// life has a pod's data that the API lacks, such as times finer than a second, and the version of the agent's last
-// write.
+// life has a pod's data that the API lacks, such as times finer than a second.
 type life struct {
 	podsim.Life
 	uid      types.UID

@@ -54,7 +54,7 @@ func newLogServer(find func(namespace, name string) (*corev1.Pod, error)) (*logS
 	return &logServer{listener, &http.Server{Handler: mux, ReadHeaderTimeout: 10 * time.Second}}, nil
 }
 
-// sendLog sends the log of a container. With follow, it sends further lines until the container's run ends.
+// sendLog sends the log of a container. With follow=true, it sends further lines until the container's run ends.
 func sendLog(w http.ResponseWriter, r *http.Request, name string, find func() (*corev1.Pod, error)) (int, error) {
 	pod, err := find()
 	if err != nil {

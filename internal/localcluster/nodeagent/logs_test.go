@@ -12,8 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// talking returns a pod. The log of its container app has two lines, and then the lines in the argument more. The container has run since
-// the year 2020.
+// talking returns a pod whose container "app" has run since the year 2020. The container's log has two lines, and then the given lines.
 func talking(more string) *corev1.Pod {
 	start := metav1.NewTime(time.Date(2020, 1, 1, 0, 0, 0, 0, time.UTC))
 	return &corev1.Pod{

@@ -13,7 +13,7 @@ import (
 	"k8s.io/klog/v2"
 )
 
-// This file has the calls of Kubernetes' libraries that depend on the minor version. See minor.go of package main.
+// This file has the calls to Kubernetes' libraries that differ between minor versions. See minor.go of package main.
 
 type podQueue = workqueue.TypedRateLimitingInterface[types.NamespacedName]
 

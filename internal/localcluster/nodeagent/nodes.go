@@ -13,7 +13,7 @@ import (
 )
 
 // registerNodes creates the configured nodes and makes them Ready. Nodes of an earlier run keep their labels, taints
-// and cordons. The argument logs is the port of all nodes' kubelets.
+// and cordons. All nodes report the log server's port as their kubelet's port.
 func registerNodes(ctx context.Context, client kubernetes.Interface, options Options, logs int) error {
 	for n := range options.Nodes {
 		node := newNode(n, options.KubeletVersion)

@@ -18,7 +18,7 @@ import (
 	"gitrollout.dev/gitrollout/internal/localcluster/podsim"
 )
 
-// drainWithin limits the time for which a request may continue after its pod is removed.
+// drainWithin limits the time for which a request can continue after its pod is removed.
 const drainWithin = time.Second
 
 // server responds to HTTP requests for all pods: on one loopback address, and on each pod's address if possible.

@@ -56,7 +56,7 @@ const (
 )
 
 // wish is a word of the image tag, the equivalent variable, and their effect on the behaviour. The field "alone" has
-// the value of a word that has no value in the tag.
+// the word's default value.
 type wish struct {
 	word, variable, alone string
 	grant                 func(b *Behaviour, value string) error

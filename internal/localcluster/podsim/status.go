@@ -18,8 +18,8 @@ type Life struct {
 	Stopping bool // the pod's deletion was requested
 }
 
-// StatusAt returns the status of a bound pod at the time now, based on pod.Status. It also returns the time until the
-// status changes without an event; 0 means never.
+// StatusAt returns the status of a bound pod at the given time, based on pod.Status. It also returns the duration until
+// the status changes without an event; 0 means never.
 func StatusAt(pod *corev1.Pod, life Life, now time.Time) (corev1.PodStatus, time.Duration) {
 	behaviour, err := Of(pod)
 	main := container{

@@ -11,7 +11,7 @@ import (
 	"sync/atomic"
 )
 
-// Noting, in the file Chosen, enables no mutant and makes the program record executed mutants.
+// Noting is the number that enables no mutant, but makes the program record executed mutants.
 const Noting = -1
 
 // These are names of files in the program's folder. Child processes use the same files, even with an empty
@@ -70,7 +70,7 @@ func note(n int) {
 	}
 }
 
-// Or returns value, or other if mutant n is enabled.
+// Or returns the first value, or the other value if mutant n is enabled.
 func Or[T any](n int, value, other T) T {
 	if Is(n) {
 		return other

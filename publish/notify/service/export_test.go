@@ -14,14 +14,14 @@ import (
 func Table() map[string]row { return table } // returns the services, which the documentation lists
 func Usual() notify.Profile { return chat }  // returns the profile of most services
 
-// WithPigeon returns the table and a row for the service pigeon.
+// WithPigeon returns the table with a row for the service pigeon.
 func WithPigeon(p notify.Profile) rows {
 	known := maps.Clone(table)
 	known["pigeon"] = row{send: sendPigeon, Profile: p}
 	return known
 }
 
-// sendPigeon sends to a service that exists only in a test. A service needs only such a function and a row in the table.
+// sendPigeon sends to a service that exists only in a test.
 func sendPigeon(ctx context.Context, s *session, m notify.Message) error {
 	_, err := s.post(ctx, s.base("")+"/loft", http.Header{"X-Ring": {s.values["token"]}}, object{"note": m.Title})
 	return err
@@ -36,9 +36,9 @@ func (t rows) Send(ctx context.Context, d Deps, r rollout.Receiver, m notify.Mes
 type Object = object
 
 var (
-	Templated   = templated   // returns a message as its service's template shows it
+	Templated   = templated   // returns the body that the service's template makes of a message
 	IsFinalMail = isFinalMail // reports whether a mail server's answer is final
 )
 
-// MailClient returns the client of a receiver's settings.
+// MailClient returns a mail client with a receiver's settings.
 func MailClient(r rollout.Receiver) (*mail.Client, error) { return mailClient(&session{receiver: r}) }

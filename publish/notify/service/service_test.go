@@ -29,7 +29,6 @@ var update = flag.Bool("update", false, "write the golden files again")
 
 var at = time.Date(2026, 11, 20, 9, 30, 0, 0, time.UTC)
 
-// must ends the test if err is not nil.
 func must(t testing.TB, err error) {
 	t.Helper()
 	if err != nil {
@@ -54,7 +53,8 @@ func failureOf(t *testing.T, err error) *service.Failure {
 	return failed
 }
 
-// recording returns a server that responds with code. The server adds the Authorization header and the body of each request to taken.
+// recording returns the URL of a server that responds with the given status. The server adds each request's Authorization header and body
+// to the list.
 func recording(t *testing.T, code int) (url string, taken *[]string) {
 	t.Helper()
 	taken = new([]string)
@@ -83,7 +83,7 @@ func aborted() rollout.Event {
 	}
 }
 
-// recovered returns the event that ends the problem in the event aborted.
+// recovered returns the event that ends the problem in aborted's event.
 func recovered() rollout.Event {
 	e := aborted()
 	e.ID = strings.Repeat("cd", 20) + "/shop"
@@ -137,7 +137,7 @@ var contracts = map[string]contract{
 		required: []string{"text", "tags", "time"}, status: 200, answer: `{"id":1}`},
 }
 
-// serve returns a server that fails the test if a request violates the contract. The server appends each request to taken.
+// serve returns a server that fails the test if a request violates the contract. The server also records the requests.
 func (c contract) serve(t *testing.T, taken *[]request) *httptest.Server {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		data, err := io.ReadAll(r.Body)
@@ -188,7 +188,7 @@ func has(v any, path []string) bool {
 	return false
 }
 
-// env returns the environment variables with the tests' credentials. The webhook's URL is on the given server.
+// env returns a Getenv function with the tests' credentials. The webhook's URL is on the given server.
 func env(server string) func(string) string {
 	return func(name string) string {
 		return map[string]string{
@@ -198,7 +198,7 @@ func env(server string) func(string) string {
 	}
 }
 
-// receiverOf returns a receiver for a service in contracts. server is the service's URL.
+// receiverOf returns a receiver for a service in contracts, at the given URL.
 func receiverOf(name, server string) rollout.Receiver {
 	r := rollout.Receiver{Name: "team", Service: strings.TrimSuffix(name, "Token"), Settings: map[string]string{},
 		Lists: map[string][]string{}, Credentials: map[string]rollout.Credential{}}
@@ -337,7 +337,7 @@ func TestResolveFails(t *testing.T) {
 	}
 }
 
-// TestEndsAlone checks that a message opens no incident if it begins no problem.
+// TestEndsAlone checks that a message that begins no problem opens no incident.
 func TestEndsAlone(t *testing.T) {
 	for _, s := range []string{"pagerDuty", "opsgenie", "alertmanager"} {
 		for name, c := range map[string]struct {
@@ -362,7 +362,7 @@ func TestEndsAlone(t *testing.T) {
 	}
 }
 
-// TestSettingsOfServices checks Rocket.Chat's setting channel, and Alertmanager's credential token.
+// TestSettingsOfServices checks Rocket.Chat's setting "channel", and Alertmanager's credential "token".
 func TestSettingsOfServices(t *testing.T) {
 	url, taken := recording(t, http.StatusOK)
 	chat, alerts := receiverOf("rocketChat", url), receiverOf("alertmanager", url)

@@ -15,7 +15,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// templates has the services' messages as YAML, which is sent as JSON.
+// templates has YAML templates of the services' messages, which are sent as JSON.
 //
 //go:embed templates
 var templates embed.FS
@@ -80,7 +80,7 @@ func (t text) String() string { return strconv.QuoteToASCII(strings.ToValidUTF8(
 
 func (t text) Cut(most int) text { return text(rollout.Cut(string(t), most)) }
 
-// Plain makes other authors' Markdown harmless: it breaks hidden links and mentions.
+// Plain makes users' Markdown harmless: it breaks hidden links and mentions.
 func (t text) Plain() text {
 	return text(strings.NewReplacer("](", "] (", "]:", "] :", "][", "] [", "|", "¦", "@all", "@ all", "@here", "@ here",
 		"@everyone", "@ everyone").Replace(string(t)))

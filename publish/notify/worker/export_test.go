@@ -2,4 +2,4 @@ package worker
 
 func (w *Worker) Asked() int { return w.asked } // returns how many rounds Notify has asked for
 
-var Clone = clone // copies a record, as the test's Git server does at each write
+var Clone = clone // copies a record for the tests

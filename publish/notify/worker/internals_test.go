@@ -20,7 +20,7 @@ func TestTriesAreSpread(t *testing.T) {
 	compare.CheckNamed(t, "after a service has asked for an hour", time.Hour, w.next(retry{}, now, time.Hour).after.Sub(now))
 }
 
-// TestKnownIsBounded checks that keep drops the oldest commits, so that at most 1000 commits and app states remain in total.
+// TestKnownIsBounded checks that Worker.keep drops the oldest commits, so that at most 1000 commits and app states remain in total.
 func TestKnownIsBounded(t *testing.T) {
 	for apps, want := range map[int]int{0: 1000, 1: 500, 9: 100, 999: 1, 1000: 0} {
 		w := New(Options{})
@@ -33,7 +33,7 @@ func TestKnownIsBounded(t *testing.T) {
 	}
 }
 
-// TestLineIsReadWhereItIsNotKnown checks that line reads Git only if this process does not know all the requested state commits.
+// TestLineIsReadWhereItIsNotKnown checks that Worker.line reads Git only if this process does not know all the requested state commits.
 func TestLineIsReadWhereItIsNotKnown(t *testing.T) {
 	broken := errors.New("no connection")
 	for name, c := range map[string]struct {

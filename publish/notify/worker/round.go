@@ -93,8 +93,8 @@ func clone(n *rollout.Notified) *rollout.Notified {
 	return &c
 }
 
-// plan claims due messages. After a conflict, plan runs again, so plan changes no fields of w except foreign, since and
-// reported.
+// plan claims due messages. After a conflict, it runs again, so it changes no fields of w except w.foreign, w.since and
+// w.reported.
 func (w *Worker) plan(ctx context.Context, v view, n *rollout.Notified, now time.Time) (plan, error) {
 	p := plan{wait: time.Hour}
 	if left := w.busy(n, now); left > 0 {
@@ -170,8 +170,8 @@ func (w *Worker) sign(n *rollout.Notified) {
 
 // busy returns how long to wait for the claim of another process. This machine's clock measures the lease.
 func (w *Worker) busy(n *rollout.Notified, now time.Time) time.Duration {
-	// After ten minutes, the claim's process counts as dead, even if clocks differ. "gitrollout once" needs this rule,
-	// because it ends before a lease expires.
+	// Ten minutes after the claim, its process counts as dead, even if clocks differ. "gitrollout once" needs this
+	// rule, because it ends before a lease expires.
 	isOld := !n.Since.IsZero() && now.Sub(n.Since) > 10*time.Minute
 	if n.By == "" || n.By == w.ID || isOld {
 		w.foreign = ""

@@ -24,10 +24,11 @@ var ErrGone = errors.New("is not among the last commits of the state branch")
 type Options struct {
 	ID      string // unique among processes
 	Cluster string
-	// Update edits the record with change. After a conflict, it calls change again. If change fails or edits nothing,
-	// Update writes nothing.
+	// Update lets a function edit the record, and calls the function again after a conflict. If the function fails or
+	// edits nothing, Update writes nothing.
 	Update func(ctx context.Context, now time.Time, change func(*rollout.Notified) error) error
-	// History lists the state commits up to upTo, oldest first. If after is not "", it lists only newer commits.
+	// History lists the state commits up to upTo, oldest first. Unless `after` is "", it lists only newer commits than
+	// `after`.
 	History   func(ctx context.Context, after, upTo string) ([]rollout.StateCommit, error)
 	Send      func(ctx context.Context, r rollout.Receiver, m notify.Message) (final bool, after time.Duration, err error)
 	ProfileOf func(service string) notify.Profile
@@ -35,7 +36,7 @@ type Options struct {
 	Now       func() time.Time
 	// Spread lengthens the pause before a retry (adapters.Spread).
 	Spread func(time.Duration) time.Duration
-	// Log gets a problem or, if problem is nil, completed work.
+	// Log gets a problem, or a description of completed work.
 	Log func(problem error, done string)
 }
 
@@ -51,10 +52,10 @@ type Worker struct {
 	mu     sync.Mutex
 	config *rollout.Config
 	head   string
-	base   map[string]string // head of the state branch when a receiver was first seen
+	base   map[string]string // by receiver: head of the state branch when the receiver was first seen
 	known  []rollout.StateCommit
 	asked  int
-	served int // value of asked at the start of the last complete round
+	served int // w.asked at the start of the last complete round
 
 	// Only Run's goroutine uses the fields below.
 	record    *rollout.Notified         // nil before the first read
@@ -240,7 +241,7 @@ func (w *Worker) report(about string, err error) {
 	}
 }
 
-// next returns the retry after a failure. asked is the pause that the service requires, or 0.
+// next returns the retry after a failure, with at least the pause that the service requires.
 func (w *Worker) next(r retry, now time.Time, asked time.Duration) retry {
 	r.tries++
 	r.after = now.Add(max(asked, w.Spread(call.Backoff(r.tries))))

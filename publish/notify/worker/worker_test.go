@@ -459,7 +459,7 @@ func TestKilledAnywhere(t *testing.T) {
 	}
 }
 
-// TestNobodyIsTold checks that Notify only forgets earlier receivers if the configuration has no receiver.
+// TestNobodyIsTold checks that Notify starts no round without receivers, except one to forget earlier receivers.
 func TestNobodyIsTold(t *testing.T) {
 	none, some := &rollout.Config{}, &rollout.Config{Receivers: []rollout.Receiver{chat("a")}}
 	w := worker.New(worker.Options{})

@@ -135,14 +135,14 @@ func (w *world) push(p *worker.Worker, apps ...string) *rollout.StateCommit {
 	return c
 }
 
-// locked calls change. Meanwhile, no process can access the world.
+// locked calls a function while no process can access the world.
 func (w *world) locked(change func()) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	change()
 }
 
-// process starts a worker. The function end stops the worker, after a Flush if flush is true.
+// process starts a worker. The returned function stops the worker. With the argument true, it calls Flush first.
 func (w *world) process(id string) (running *worker.Worker, end func(flush bool)) {
 	return w.processWith(id, func(*worker.Options) {})
 }
