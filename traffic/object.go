@@ -23,8 +23,8 @@ var anyObject = router{
 
 type objectConfig []objectEntry
 
-// objectEntry has the paths of an object's fields (type path). In a path, {{.stable}} and {{.canary}} are the versions'
-// current Services. {{.name}} and {{.namespace}} are from the Rollout.
+// objectEntry has the paths of an object's fields, in the syntax of the type path. In a path, {{.stable}} and
+// {{.canary}} are the versions' current Services. {{.name}} and {{.namespace}} are from the Rollout.
 type objectEntry struct {
 	APIVersion string `json:"apiVersion"`
 	Kind       string `json:"kind"`
@@ -126,15 +126,17 @@ func (e objectEntry) overlay(o *Objects, field string, r Route) error {
 	if writes == 0 {
 		return misfit(field, "has neither canaryWeight nor stableWeight").WithFix("give one or both")
 	}
-	return e.Verify.check(field+".verify", r)
+	return e.Verify.check(field + ".verify")
 }
 
-func (v *objectVerify) check(field string, r Route) error {
+func (v *objectVerify) check(field string) error {
 	if v == nil {
 		return nil
 	}
-	p, err := objectPath(field+".path", v.Path, r)
+	p, err := objectPath(field+".path", v.Path, Route{})
 	switch {
+	case objectVariable.MatchString(v.Path): // the route is unknown when the status is checked
+		return misfit(field+".path", "%q has a variable", v.Path).WithFix("write a path without variables")
 	case err != nil:
 		return err
 	case p[0].field != "status":
