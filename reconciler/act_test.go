@@ -54,8 +54,8 @@ func TestRetreatIsRemembered(t *testing.T) {
 	w.want(rollout.Aborting, 0)
 }
 
-// TestStateMovedBack resets the state branch to the commit that the process read at its start. The process does not
-// read its own pushes, but it must notice the reset and hold the app (phase Held).
+// TestStateMovedBack resets the state branch to the commit that the process read at its start. The process does not read its own pushes,
+// but it must notice the reset and hold the app.
 func TestStateMovedBack(t *testing.T) {
 	w := paused(t, nil)
 	w.commit("v1 again", shopAt("v1"))
@@ -624,8 +624,8 @@ func TestRestartWithoutConfiguration(t *testing.T) {
 	compare.CheckNamed(t, "pruned, and pods of v1", "[] 4", fmt.Sprint(w.cluster.pruned, w.pods("v1")))
 }
 
-// TestRestartAfterAnAppHasLeft removes an app's folder in a commit with an invalid configuration, which holds the app (phase Held). A
-// restarted process finds the reason that is already recorded, so it records nothing.
+// TestRestartAfterAnAppHasLeft removes an app's folder in a commit with an invalid configuration, which holds the app. A restarted process
+// finds the reason that is already recorded, so it records nothing.
 func TestRestartAfterAnAppHasLeft(t *testing.T) {
 	w := newWorld(t, nil)
 	w.commit("no shop, and a slip", map[string]string{

@@ -17,8 +17,8 @@ const (
 	edge = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: shop, namespace: edge}\n"
 )
 
-// TestForbidden checks that an object outside of the permitted namespaces holds its app (phase Held), and that no object of the commit is
-// applied. The message names the configuration line that permits the object.
+// TestForbidden checks that an object outside of the permitted namespaces holds its app, and that no object of the commit is applied. The
+// message names the configuration line that permits the object.
 func TestForbidden(t *testing.T) {
 	w := newWorld(t, nil)
 	w.follow("to another namespace, with v2", map[string]string{"apps/shop/config.yaml": edge, "apps/shop/app.yaml": version("v2")})
@@ -31,8 +31,8 @@ func TestForbidden(t *testing.T) {
 	w.wantBegun()
 }
 
-// stopsNoRollback checks an app that a rule holds (phase Held) while its release waits at a gate. The function begin
-// returns the test environment. An abort and a revert must roll the app back. Another version must not start.
+// stopsNoRollback checks an app that a rule holds while its release waits at a gate. The function begin returns the test environment. An
+// abort and a revert must roll the app back. Another version must not start.
 func stopsNoRollback(t *testing.T, begin func(t *testing.T) *world) {
 	t.Run("abort", func(t *testing.T) {
 		w := begin(t)

@@ -21,9 +21,8 @@ func (w *world) images() (all string) {
 	return all
 }
 
-// TestOneObjectOneApp checks that, of two apps with the same object, only the second app is held (phase Held). The
-// apps' names, a restart, and the object's deletion in the cluster change nothing. When the first app drops the object
-// in Git, the second app is no longer held.
+// TestOneObjectOneApp checks that, of two apps with the same object, only the second app is held. The apps' names, a restart, and the
+// object's deletion in the cluster change nothing. When the first app drops the object in Git, the second app is no longer held.
 func TestOneObjectOneApp(t *testing.T) {
 	for _, evil := range []string{"a-evil", "z-evil"} {
 		t.Run(evil, func(t *testing.T) {

@@ -62,7 +62,7 @@ func decisionOn(release rollout.Hash, what string) map[string]string {
 	return map[string]string{rollout.PromotionPath("prod", "shop"): file}
 }
 
-// mustBeHeld ends the test unless the policy holds the app (phase Held) with the given words in the message.
+// mustBeHeld ends the test unless the policy holds the app with the given words in the message.
 func mustBeHeld(t *testing.T, w *world, words string) {
 	t.Helper()
 	if h := w.state().Held; h == nil || h.Reason != rollout.HeldPolicy || !strings.Contains(h.Message, words) {
@@ -70,8 +70,8 @@ func mustBeHeld(t *testing.T, w *world, words string) {
 	}
 }
 
-// TestPolicy checks that an app with a forbidden object is held (phase Held), with the project and the rule in the message. No object of
-// the app's commit is applied, and other apps continue. When the rule is removed, the app continues without a push.
+// TestPolicy checks that an app with a forbidden object is held, with the project and the rule in the message. No object of the app's
+// commit is applied, and other apps continue. When the rule is removed, the app continues without a push.
 func TestPolicy(t *testing.T) {
 	r, by := &rules{}, map[string]int{}
 	r.set(t, ", resources: {deny: [/Secret]}")

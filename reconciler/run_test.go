@@ -220,8 +220,8 @@ func TestTriesAreTimed(t *testing.T) {
 	compare.CheckNamed(t, "a transition that was recorded in the end is a failure", false, isFailing())
 }
 
-// TestWhatMayNotBeLookedAt checks a new app with an object of a kind that gitrollout has no right to read. The app is held (phase Held)
-// with a reason until gitrollout has the right. A temporary error only delays the app.
+// TestWhatMayNotBeLookedAt checks a new app with an object of a kind that gitrollout has no right to read. The app is held with a reason
+// until gitrollout has the right. A temporary error only delays the app.
 func TestWhatMayNotBeLookedAt(t *testing.T) {
 	w := newWorld(t, nil)
 	w.cluster.unasked, w.cluster.applied = errors.New("the cluster is away"), nil

@@ -34,7 +34,7 @@ const pushRounds = 8
 
 // BenchmarkPushes measures fleets of healthy apps, in turn, with a real Git server and the simulator's clusters. All apps of a fleet read
 // one base. The output has the times and CPU times of pushes to one app, of polls, and of a push to the base. CPU times include the Git
-// server's handler, but not its git program. No measured time fails the benchmark.
+// server's handler, but no git processes. No measured time fails the benchmark.
 func BenchmarkPushes(b *testing.B) {
 	var fleets []*pushFleet
 	for n := range strings.SplitSeq(*pushApps, ",") {
@@ -77,7 +77,6 @@ func profileCPU(b *testing.B, name string) (stop func()) {
 	return pprof.StopCPUProfile
 }
 
-// pushFleet is a fleet's repository, with its reconciler.
 type pushFleet struct {
 	b       *testing.B
 	apps    int
@@ -131,7 +130,7 @@ func pushMap(name, version string) string {
 	return fmt.Sprintf("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: %s}\ndata: {version: %s}\n", name, version)
 }
 
-// start makes the passes of a new process until nothing is written, and measures the heap.
+// start starts a reconciler, makes passes until nothing is written, and measures the heap.
 func (f *pushFleet) start() {
 	f.b.Helper()
 	before := heapInUse()
@@ -173,7 +172,7 @@ func heapInUse() int {
 	return int(m.HeapAlloc)
 }
 
-// resident returns the process's memory in MB, without pages of files.
+// resident returns the process's memory in MB, without file-backed pages.
 func resident() (megabytes int) {
 	data, _ := os.ReadFile("/proc/self/status")
 	for line := range strings.Lines(string(data)) {
@@ -203,7 +202,7 @@ func (f *pushFleet) push(version, file string) {
 	f.pushes[len(f.pushes)-1][0] = f.first.Sub(began)
 }
 
-// costs has pairs of a wall time and a CPU time.
+// costs are pairs: a wall time and a CPU time.
 type costs [][2]time.Duration
 
 func (c *costs) time(do func()) {

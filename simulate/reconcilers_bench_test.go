@@ -24,9 +24,9 @@ import (
 
 var reconcilers = flag.Int("reconcilers", 100, "how many reconcilers BenchmarkReconcilers runs")
 
-// BenchmarkReconcilers runs a reconciler for each of many simulated clusters. All use one repository on a real Gitea server. All
-// reconcilers release the same two commits at the same time, and each reconciler pushes to its own state branch. The output has the pushes'
-// times, conflicts and other failures. No measured time fails the benchmark.
+// BenchmarkReconcilers runs a reconciler for each of many simulated clusters. All reconcilers use one repository on a real Gitea server.
+// They release the same two commits at the same time, and each reconciler pushes to its own state branch. The output has the pushes' times,
+// conflicts and other failures. No measured time fails the benchmark.
 func BenchmarkReconcilers(b *testing.B) {
 	server := giteatest.Start(b)
 	owner, bot := server.User("owner"), server.User("bot")

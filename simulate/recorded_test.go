@@ -54,7 +54,8 @@ func (r *recorded) stays(what string, files map[string]string, wantError string)
 	r.becomes(what, files, files, wantError)
 }
 
-// becomes fails the test if a process that starts with these files changes objects, or leaves a state branch without the wanted files.
+// becomes fails the test if a process that starts with these files changes objects, or if the state branch then differs from the wanted
+// files.
 func (r *recorded) becomes(what string, files, want map[string]string, wantError string) {
 	r.Helper()
 	version := r.cluster.version
@@ -72,7 +73,7 @@ func (r *recorded) becomes(what string, files, want map[string]string, wantError
 	}
 }
 
-// lost returns a field of an older record that the newer record lacks or changes. Texts for users, apiVersion and seal may differ.
+// lost returns a field that the newer record lacks or changes. Texts for users, apiVersion and seal may differ.
 func lost(at string, was, is any) string {
 	switch was := was.(type) {
 	case map[string]any:
@@ -105,7 +106,7 @@ func document(t *testing.T, text string) (out any) {
 	return out
 }
 
-// as returns files with another apiVersion. If the version is rollout.APIVersion, it also renews the seals.
+// as returns the files with the given apiVersion. It renews the seals if this is rollout.APIVersion.
 func (r *recorded) as(version string, files map[string]string) map[string]string {
 	out := map[string]string{}
 	for file, text := range files {

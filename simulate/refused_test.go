@@ -10,7 +10,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// wordy is an API server that refuses the objects of the app shop with a different text each time.
+// wordy is an API server that refuses the objects of app "shop" with a different text each time.
 type wordy struct {
 	*View
 	says  string // the format of the text, with a number; "" means that nothing is refused

@@ -32,8 +32,8 @@ func (p *story) rename(from, to, content string) {
 	p.edit(fmt.Sprintf("%s is %s", from, to), p.moved(from, to, content))
 }
 
-// TestRenamedAppGoesOn renames the app shop in several states. The rename must replace no pod unless moves is set, and the release
-// continues under the new name. An abort restores the version from before the rename. No record or proposal of the old name may remain.
+// TestRenamedAppGoesOn renames app "shop" in several states. The release must continue under the new name. A rename without another version
+// must replace no pod. An abort restores the version from before the rename. The old name's record and proposal must disappear.
 func TestRenamedAppGoesOn(t *testing.T) {
 	toStore := func(p *story) { p.rename("shop", "store", "") }
 	fill := func(p *story) {
@@ -126,8 +126,8 @@ var extraMap = rollout.Ref{Kind: "ConfigMap", Namespace: "default", Name: "extra
 
 const extraFile = "---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: extra}\n"
 
-// TestRenamedAppKeepsTheJobsOfItsNewName renames an app and its Deployment. While the hook before the deployment runs, the Deployment
-// gets its old name back. The record must keep the hook's Job. After the Job's end, gitrollout deletes the ConfigMap that left Git.
+// TestRenamedAppKeepsTheJobsOfItsNewName renames an app and its Deployment. While the hook runs, a push restores the Deployment's old name,
+// without the hook and its ConfigMap. The record must keep the hook's Job. After the Job's end, gitrollout deletes the ConfigMap.
 func TestRenamedAppKeepsTheJobsOfItsNewName(t *testing.T) {
 	p := atGates(t)
 	p.promoted()
@@ -156,8 +156,8 @@ func TestRenamedAppKeepsTheJobsOfItsNewName(t *testing.T) {
 	}
 }
 
-// TestRenamedAppPrunesBeforeTheNextLook renames an app just after a recorded object left Git. The object is still in the cluster under the
-// old name. gitrollout must prune the object, with or without another fetch.
+// TestRenamedAppPrunesBeforeTheNextLook renames an app just after a recorded object left Git. In the cluster, the object still belongs to
+// the old app name. gitrollout must prune the object, with or without another fetch.
 func TestRenamedAppPrunesBeforeTheNextLook(t *testing.T) {
 	for _, looks := range []bool{true, false} {
 		p := atGates(t)

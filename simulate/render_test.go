@@ -31,7 +31,7 @@ func newShortcut() *shortcut {
 	return &shortcut{known: map[string]appSource{}, made: map[string]*rollout.Render{}, specs: map[string]rollout.Spec{}}
 }
 
-// learn notes the sources of the app folders in a commit.
+// learn stores the sources of the app folders in a commit.
 func (r *shortcut) learn(c *memgit.Snapshot, s source) {
 	for _, a := range s.apps {
 		if e, found, _ := c.Lookup("apps/" + a.name); found {
@@ -61,8 +61,8 @@ func (r *shortcut) Render(tree rollout.Tree, app rollout.App, commit rollout.Com
 	return &out, nil
 }
 
-// specOf returns the spec of a workload's Rollout document. It parses each document with analyses or experiments once
-// with the real renderer.
+// specOf returns the spec of a workload's Rollout document. If the document has analyses or experiments, the real renderer parses the
+// document, but only once.
 func (r *shortcut) specOf(w workloadSource) rollout.Spec {
 	if !w.isMeasured() && !w.hasExperiments() {
 		return w.spec()
@@ -269,7 +269,7 @@ func amount(v any) rollout.Amount {
 func TestShortcut(t *testing.T) {
 	seeds := uint64(60)
 	if testing.Short() {
-		seeds = 20 // 20 seeds have each remainder that selects a feature
+		seeds = 20 // remainders of the seed select features, and no divisor below exceeds 10
 	}
 	for seed := range seeds {
 		rng := rand.New(rand.NewPCG(seed, 1))

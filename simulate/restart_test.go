@@ -9,8 +9,8 @@ import (
 )
 
 // checkRestart checks, after each change, that gitrollout evicts only pods that a requested restart must replace. If event is "", no event
-// is due, and no such pod may remain. If maxUnavailable is 0 or all pods, a restart may evict one serving pod at a time. The guard checks
-// other values.
+// is due, and all such pods must be gone. If maxUnavailable is 0 or all pods, a restart may evict one serving pod at a time. Package guard
+// checks other values.
 func (p *promises) checkRestart(event string) {
 	if !p.u.chaos.restarts {
 		return
@@ -103,7 +103,7 @@ func TestRestart(t *testing.T) {
 	}
 }
 
-// restartsLater pushes a Rollout document with a restartAt in five minutes. It returns the world and the pods before the push.
+// restartsLater pushes a Rollout document with a restartAt in five minutes. It returns the old pods' names.
 func restartsLater(t *testing.T) (*story, string) {
 	p := newStory(t, twoApps("v1"))
 	p.start()

@@ -17,7 +17,7 @@ const (
 	stableRole = `{"labels":{"role":"stable"},"annotations":{"team":"shop"}}`
 )
 
-// withRoles returns the files of twoApps. In the app shop, canary and stable pods get different metadata.
+// withRoles returns the files of twoApps. In app "shop", canary and stable pods get different metadata.
 func withRoles(version string) map[string]string {
 	files := twoApps("v1")
 	files[shopFile] = strings.Replace(appFile("shop", version), "{canary: {",

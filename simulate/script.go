@@ -55,7 +55,7 @@ func (s Script) With(timeline string) []byte {
 }
 
 // Options returns NewStory's options. Files are from the tree or, if tree is nil, from the script. If cluster is "",
-// there must be exactly one cluster.
+// the files must configure exactly one cluster.
 func (s Script) Options(tree rollout.Tree, cluster string) (StoryOptions, error) {
 	o := StoryOptions{Cluster: cluster, Files: s.Files, Extra: s.Files}
 	if tree != nil {

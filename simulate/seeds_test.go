@@ -106,7 +106,7 @@ var again = map[string][]uint64{
 	"DaemonSets":        {1689, 60480},   // fewer nodes after an edit of steps; an unreadable proposal while Git was down
 	"PushesAndFaults":   {6000402},       // one app's record refused, and another app's record accepted
 	"Everything":        {5102},          // pods that became available because a user set minReadySeconds by hand
-	"Experiments":       {174, 110552},   // an experiment without pods; objects that a process created after another had pruned them
+	"Experiments":       {174, 110552},   // an experiment without pods; objects that one process pruned and another process created again
 	"Git":               {300324},        // after a restart, the author of the commit that holds an app's first release
 	"Hooks":             {300082},        // a rollback to a smaller maxSurge while the controller still created pods
 	"Kills":             {110062},        // a killed pod that proxies still have as an endpoint
@@ -117,7 +117,7 @@ var again = map[string][]uint64{
 	"PlainHooks":        {366},           // a content pushed again, whose earlier Job exists but is no longer recorded
 	"Rewrites":          {2514, 4110},    // no steps left at a switch
 	"TwoWithPumps":      {2045},          // a rollback with an older serial than the advance recorded meanwhile
-	"BrokenStable":      {400212},        // a restart in a smaller step that cannot end because of broken old pods
+	"BrokenStable":      {400212},        // broken old pods that block a restart at a smaller step
 	"Watches":           {5111},          // a Service that selected stable pods just before their deletion
 	"Clocks":            {93110, 110200}, // a release of one of two workloads before a rollback's end; readiness by a late clock
 	"KruisesDaemonSets": {617, 4765},     // a node that Kruise does not count; nodes without a pod at the start of a release
@@ -139,7 +139,7 @@ var again = map[string][]uint64{
 	// A rollback of a workload that briefly had no pods; a release that advances again while the pods with the lowest ordinals are new; a
 	// rollback from a step without requests, with another list of steps.
 	"CalmSets": {3175, 90055, 150017},
-	// A broken pod at a pause, where a route has no pod; pods that come while an empty workload becomes stable.
+	// A broken pod at a pause while a route has no pod; pods that come while an empty workload becomes stable.
 	"CloneSets": {3027, 600442},
 	// An old abort of a version that came again; a route that another process had just removed.
 	"Eight": {400262, 1000332},
@@ -164,7 +164,7 @@ var again = map[string][]uint64{
 	// unrecorded first deployment.
 	"PeopleAndSteps": {132544, 132872, 400062, 5000195},
 	// Pods set by hand; a retry that another decision replaced while the app was held; too many ready pods; a late pod; a paused document;
-	// an app's second last name; a moved owner; a workload that has pods again, after the others had moved.
+	// an app's second-last name; a moved owner; a workload that has pods again, after the app's other workloads had moved.
 	"PeopleAndSizes": {135, 87, 210, 272, 487, 2266, 40056, 600015},
 	// A rejected content, and then documents of other workloads; a Job of a renamed app that then takes over the old name's record; a
 	// document that comes during a deployment with hooks; fewer new pods after an image was set by hand; new documents without another
@@ -232,7 +232,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// TestSeeds runs many random worlds. The types oracle and promises check each effect, and settle checks the end.
+// TestSeeds runs many random worlds. The type oracle and the type promises check each effect. The method settle checks the end.
 func TestSeeds(t *testing.T) {
 	isChosen := func(w world) bool { return *worldFlag == "" || strings.EqualFold(w.name, *worldFlag) }
 	if !slices.ContainsFunc(worlds, isChosen) {

@@ -65,7 +65,7 @@ func (u *universe) stayAway() (until time.Time) {
 	return u.away
 }
 
-// isAway reports whether no process may run now.
+// isAway reports whether all processes are stopped now.
 func (u *universe) isAway() bool { return u.kube.Now.Before(u.away) }
 
 // scaleSet sets the replicas of a random workload, in Git or by hand.
@@ -134,7 +134,7 @@ func (t *try) came(d *kube.Deployment, legs []leg, step int) int {
 	return d.Replicas - low + max(pods, t.kept[d.Workload])
 }
 
-// keep notes how many new pods the steps of the previous record allowed. A StatefulSet keeps these pods if an edit makes the step smaller.
+// keep stores how many new pods the steps of the previous record allowed. A StatefulSet keeps these pods if an edit makes the step smaller.
 func (p *promises) keep(id, app string, was rollout.State) {
 	t := p.tries[id]
 	if t == nil || was.Release == nil || t.id != tryID(was) {
@@ -152,8 +152,8 @@ func (p *promises) keep(id, app string, was rollout.State) {
 // nodesOf has the changes of a DaemonSet's nodes since a release attempt began.
 type nodesOf struct {
 	now, most int // the current and the largest number of nodes
-	came      int // nodes that joined or had no pod, and replaced pods: Kubernetes uses the newest template for their new pods
-	let       int // the most nodes that the present or earlier steps have allowed
+	came      int // pods that got the newest template without a step: on nodes that joined or had no pod, or in place of deleted pods
+	let       int // the most new pods that the present or earlier steps have allowed
 }
 
 // taken returns how many pods of a DaemonSet may be new: the steps' share of the largest number of nodes, and the
@@ -202,9 +202,9 @@ func (t *try) scaled(d *kube.Deployment) {
 	}
 }
 
-// checkSet checks, when no event is due, that a StatefulSet has no new pods if only the old version is requested. With rebalance, the
-// StatefulSet must not exceed the step's number of new pods. checkSet ignores a StatefulSet with an unready old pod, which blocks
-// Kubernetes. New pods may stay until proxies know the last route.
+// checkSet checks, when no event is due, that a StatefulSet has no new pods if only the old version is requested. With the field rebalance,
+// the StatefulSet must not exceed the step's number of new pods. checkSet ignores a StatefulSet with an unready old pod, which blocks
+// Kubernetes. After a change of routes, new pods may stay until proxies know the new routes.
 func (p *promises) checkSet(w rollout.Workload) {
 	s, source := p.onRecord(w)
 	pr, moves := s.ProgressOf(w)

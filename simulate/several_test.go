@@ -7,7 +7,6 @@ import (
 	"gitrollout.dev/gitrollout/simulate/memgit"
 )
 
-// by commits files to main with the given author.
 func (p *story) by(author, message string, files map[string]string) string {
 	return p.git.Commit(memgit.Change{Branch: Branch, Author: author, Message: message, When: p.cluster.Kube.Now, Edits: edits(files)})
 }

@@ -166,7 +166,7 @@ func TestTwoSharedChanges(t *testing.T) {
 	w.follows(t, "good2", upTo(13, 19)...)
 }
 
-// TestSharedChangesTurnedOff checks that all apps take a shared change at once if the settings turn waiting off, or if few apps are left.
+// TestSharedChangesTurnedOff checks that all apps take a shared change at once if the settings disable the wait, or if few apps are left.
 func TestSharedChangesTurnedOff(t *testing.T) {
 	for name, edits := range map[string]map[string][]byte{
 		"off": {rollout.ConfigPath(testCluster): []byte("apiVersion: gitrollout.dev/v1alpha1\nkind: Config\nsharedChanges: {over: 0}\n" +
@@ -235,8 +235,8 @@ func TestSharedBaseOfPlainApps(t *testing.T) {
 	}
 }
 
-// TestRevertOfASharedChange checks that recently changed apps take a reverted base at once, although another app has rejected a version
-// with this base.
+// TestRevertOfASharedChange checks that recently changed apps take the revert of a base at once, although another app has rejected a
+// version with the older base.
 func TestRevertOfASharedChange(t *testing.T) {
 	w := newSharedBase(t, 1, 14)
 	w.start()

@@ -58,7 +58,7 @@ func (b baseRenderer) Render(tree rollout.Tree, app rollout.App, commit rollout.
 // madeRenders has the renders of all seeds by content. Renders never change.
 var madeRenders = map[string]*rollout.Render{}
 
-// remembered returns the render with a key. The function made makes each render once.
+// remembered returns the render with a key from madeRenders, or makes and stores this render.
 func remembered(key string, app rollout.App, commit rollout.Commit, made func() (*rollout.Render, error)) (*rollout.Render, error) {
 	r := madeRenders[key]
 	if r == nil {
@@ -169,7 +169,7 @@ func newSharedWorld(t testing.TB, seed uint64, apps int, renderer reconciler.Ren
 		w.names[i] = fmt.Sprintf("a%d", i)
 	}
 	w.cluster.Kube.Sparse = true
-	w.cluster.changed = func(what string) { // only touches the changed object's app, which is quicker than in a Story
+	w.cluster.changed = func(what string) { // touches only the changed object's app, to save time
 		_, object, _ := strings.Cut(what, " ")
 		i, err := strconv.Atoi(strings.TrimPrefix(object[:max(0, strings.IndexAny(object+" ", " -"))], "a"))
 		for at, name := range w.names {
@@ -198,7 +198,8 @@ func (w *sharedBase) note(format string, args ...any) {
 	w.trace = append(w.trace, w.cluster.Kube.Now.Format("15:04:05 ")+fmt.Sprintf(format, args...))
 }
 
-// run lets the controllers and the reconciler work for a time. Sometimes the reconciler dies before an effect, or an effect fails.
+// run lets the controllers and the reconciler work for a time. With faults, the reconciler sometimes dies before an effect, or an effect
+// fails.
 func (w *sharedBase) run(d time.Duration, faults bool) {
 	end := w.cluster.Kube.Now.Add(d)
 	for w.failure == "" {
@@ -212,7 +213,7 @@ func (w *sharedBase) run(d time.Duration, faults bool) {
 	w.cluster.Kube.Now = rollout.Later(end, w.cluster.Kube.Now)
 }
 
-// quiet runs passes, or turns of pumps in any order, until nothing changes.
+// quiet runs passes until nothing changes. If w.pumps is set, it runs single pumps in any order instead.
 func (w *sharedBase) quiet(faults bool) {
 	all := []reconciler.Pump{reconciler.PumpIn, reconciler.PumpApps, reconciler.PumpOut}
 	for same := 0; same < 1 || w.pumps && same < 8; {
@@ -412,7 +413,7 @@ func (w *sharedBase) play() {
 	}
 }
 
-// restore copies Git and the cluster from a world at rest, which saves the first deployments.
+// restore copies Git and the cluster from a world at rest, to skip the first deployments.
 func (w *sharedBase) restore(from *sharedBase) {
 	maps.Copy(w.git.Commits, from.git.Commits)
 	for _, branch := range from.git.Branches("") {
@@ -467,7 +468,7 @@ func playSharedBase(t *testing.T, seeds, apps int, brief bool) {
 	t.Log(seeds, "runs:", acts)
 }
 
-// liar is a commit that returns the head's base, except to baseRenderer.
+// liar is a commit that returns the head's file base/version. Only baseRenderer reads the commit's own file.
 type liar struct {
 	reconciler.Snapshot
 	head func() reconciler.Snapshot
@@ -480,7 +481,7 @@ func (l liar) Lookup(name string) (rollout.Entry, bool, error) {
 	return l.Snapshot.Lookup(name)
 }
 
-// lyingGit is a mirror of liars.
+// lyingGit is a mirror whose commits are liars.
 type lyingGit struct{ *memgit.Clone }
 
 func (g lyingGit) Held(id string) (reconciler.Snapshot, bool) {

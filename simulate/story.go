@@ -18,7 +18,7 @@ import (
 	"gitrollout.dev/gitrollout/strategies"
 )
 
-// Branch is a story's users' branch.
+// Branch is the branch of a story's users.
 const Branch = "main"
 
 var began = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
@@ -221,7 +221,7 @@ func (s *Story) commit(message string, edits map[string][]byte) {
 	}))
 }
 
-// without returns edits that delete the files missing in keep, except files directly in .gitrollout.
+// without returns edits that delete the files, but not the files to keep or files directly in .gitrollout.
 func without(files, keep map[string]string) map[string][]byte {
 	edits := map[string][]byte{}
 	for name := range files {

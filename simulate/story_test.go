@@ -14,7 +14,7 @@ import (
 	"gitrollout.dev/gitrollout/simulate/memgit"
 )
 
-// Paths of files in the repository that twoApps returns, and a proposal's branch.
+// Paths of files in twoApps, and a proposal's branch.
 const (
 	shopFile, tillFile = "apps/shop/app.yaml", "apps/till/app.yaml"
 	shopPromotion      = ".gitrollout/sim/promote/shop.yaml"
@@ -136,7 +136,7 @@ func (p *story) slip() {
 	p.files("a slip", map[string]string{rollout.ConfigPath(testCluster): "apps: ["})
 }
 
-// decision pushes a promotion file for the release of the app shop. The parameter rest has the fields after the release.
+// decision pushes a promotion file for shop's release, with the given fields.
 func (p *story) decision(rest string) {
 	p.t.Helper()
 	p.files(rest, promotionOf(p.state("shop").Release.Hash, rest))
@@ -148,7 +148,7 @@ func promotionOf(release rollout.Hash, rest string) map[string]string {
 	}
 }
 
-// promoted merges the promotion of the release of the app shop, and waits until the release has ended.
+// promoted merges the promotion of shop's release, and waits until the release has ended.
 func (p *story) promoted() {
 	p.t.Helper()
 	must(p.t, p.merge([]string{"shop", "promote"}))
@@ -156,7 +156,7 @@ func (p *story) promoted() {
 	p.tick(1)
 }
 
-// rewritten replaces the history of main by one commit with the same files, and the files in more.
+// rewritten replaces the history of main by one commit with the same files and the given files.
 func (p *story) rewritten(more map[string]string) {
 	files := edits(p.git.Files(p.head()))
 	for name, content := range more {

@@ -29,7 +29,7 @@ func (w *workloadSource) randomTraffic(rng *rand.Rand) {
 	c["steps"] = routedSteps(rng, randomSteps(rng, "surge"))
 }
 
-// randomMatches adds a router and routed steps to half of the StatefulSets and similar kinds, if they have both Services.
+// randomMatches adds a router and routed steps to a StatefulSet or similar kind that has both Services, in half of the cases.
 func (w *workloadSource) randomMatches(rng *rand.Rand) {
 	if w.services == nil || rng.IntN(2) == 0 {
 		return
@@ -61,7 +61,7 @@ func routedSteps(rng *rand.Rand, steps []any) []any {
 	return steps
 }
 
-// randomRoute returns a step setHeaderRoute, setMirrorRoute or match, which sets or removes a route.
+// randomRoute returns a step that sets or removes a header route, a mirror route or a match.
 func randomRoute(rng *rand.Rand) map[string]any {
 	yes := map[string]any{"headerName": "X-Staff", "headerValue": map[string]any{"exact": "yes"}}
 	header := map[string]any{"name": "staff", "match": []any{yes}}
@@ -90,7 +90,6 @@ func routeRef(w rollout.Workload) rollout.Ref {
 	return rollout.Ref{Group: "gateway.networking.k8s.io", Kind: "HTTPRoute", Namespace: w.Namespace, Name: w.Name}
 }
 
-// httpRoute returns a router for the HTTPRoute with a given name.
 func httpRoute(name string) rollout.Router {
 	r, err := traffic.Parse("gatewayAPI", map[string]any{"httpRoute": name}, nil)
 	if err != nil {

@@ -111,7 +111,7 @@ type actor struct {
 	seen    string                      // main's commit at the last pass
 	looked  string                      // main's commit at the last completed fetch
 	known   string                      // main's commit in this turn's app passes; "" if a fetch was running
-	unread  time.Time                   // when a turn last lacked a fetched or rendered commit
+	unread  time.Time                   // when a turn last ended because a commit was not fetched or rendered yet
 	allOn   map[rollout.Workload]string // the version that all users had when the app passes began
 	visits  time.Time                   // when the app passes began, by the process's clock
 	empty   []rollout.Workload          // workloads without replicas when the app passes began

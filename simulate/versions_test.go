@@ -26,8 +26,8 @@ func (p *story) versionOf(branch, file string) string {
 }
 
 // TestVersionsInARelease converts main's files to another apiVersion during two releases: no object and no record changes. Each new record
-// gets the configuration's apiVersion, and promotion files get the record's apiVersion. Reverting the configuration rewrites the records
-// with the old apiVersion.
+// gets the configuration's apiVersion, and promotion files get the record's apiVersion. A revert of the configuration gives the records the
+// old apiVersion.
 func TestVersionsInARelease(t *testing.T) {
 	p := atGates(t)
 	branch, apps, version := p.config.StateBranch, fmt.Sprint(p.status()), p.cluster.version

@@ -118,8 +118,8 @@ func (o *oracle) checkQuiet(v *View, app string, object rollout.Object) {
 	}
 }
 
-// takenBackBy returns the commits with an earlier version that may have reverted an app's release. It considers the process's fetched head
-// of main and all commits since the release, because another push may follow the revert.
+// takenBackBy returns the commits that may have reverted an app's release to an earlier version. It considers the process's fetched head of
+// main and all commits since the release, because another push may follow the revert.
 func (o *oracle) takenBackBy(a *actor, app string, s rollout.State) []string {
 	commits := []string{a.Clone.Main}
 	if s.Release != nil {
@@ -155,7 +155,7 @@ func (o *oracle) brings(object rollout.Object) string {
 	return ""
 }
 
-// explains reports whether an object's content is in a commit that the record s names, or in a commit of `more`.
+// explains reports whether an object's content is in a commit that the record names, or in another given commit.
 func (o *oracle) explains(app string, s rollout.State, object rollout.Object, more ...string) bool {
 	brings, commits := o.brings(object), append([]string{s.Source}, more...)
 	if s.Stable != nil {
@@ -252,8 +252,8 @@ func (o *oracle) checkBack(a *actor, app string) {
 	}
 }
 
-// checkLeft checks that a workload no longer serves a release that must roll back. The parameter why is the rollback's reason. The pods of
-// a release with routes stay until proxies know the new routes.
+// checkLeft checks that a workload no longer serves a release that must roll back. The pods of a release with routes stay until proxies
+// know the new routes.
 func (o *oracle) checkLeft(
 	a *actor, s rollout.State, d *kube.Deployment, w *workloadSource, why string, isRouted bool,
 ) {

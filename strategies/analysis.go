@@ -131,9 +131,9 @@ func withAnalyses(in, _ Input, d Decision) Decision {
 
 func (w runOf) isRun(r rollout.AnalysisRun) bool { return w.name == r.Name }
 
-// worthRecording reports whether a run has a new verdict, bad measurement or number of consecutive errors. Unless all
-// is set, good measurements do not count, because a restarted process repeats unrecorded measurements. A watch's errors
-// and inconclusive measurements do not count, because they have no limit.
+// worthRecording reports whether a run has a new verdict, bad measurement or number of consecutive errors. Good
+// measurements count only when the process ends (all): after a crash, the next process repeats these measurements. A
+// watch's errors and inconclusive measurements do not count, because they have no limit.
 func worthRecording(recorded, live rollout.AnalysisRun, all bool) bool {
 	if recorded.Phase != live.Phase || len(recorded.Metrics) != len(live.Metrics) || !recorded.Same(live) {
 		return true
@@ -248,7 +248,7 @@ type Measure struct {
 	Number   int // how many earlier measurements had no error; identifies this measurement
 	Family   analysis.Family
 
-	Since        time.Time // only later requests count; the step's start or later
+	Since        time.Time // the step's start or later; earlier requests do not count
 	ReleaseSince time.Time
 	IsSteady     bool // the step does not change the weight
 
@@ -365,7 +365,7 @@ func Due(in Input) []Measure {
 	return withAnalyses(in, in, Decision{State: in.State}).Measure
 }
 
-// Record returns the app's runs with a measurement. It ignores a measurement whose run or release has ended.
+// Record returns the app's runs after adding a measurement. It ignores a measurement whose run or release has ended.
 func Record(in Input, got Measured) []rollout.AnalysisRun {
 	in = in.prepared()
 	runs := Runs(in)

@@ -57,7 +57,7 @@ func questionOf(t *testing.T, ask strategies.Ask) string {
 	return kinds[0]
 }
 
-// reply returns a function that answers "no" to the kinds of questions listed in the parameter no, and "yes" to all other questions.
+// reply returns a function that answers "no" to the given kinds of questions, and "yes" to all other questions.
 func reply(no ...string) func(*strategies.Input, strategies.Ask) {
 	says := func(kind string) bool { return !strings.Contains(strings.Join(no, " "), kind) }
 	return func(in *strategies.Input, ask strategies.Ask) {
@@ -105,7 +105,7 @@ func unmarked() strategies.Input {
 	return in
 }
 
-// promotes adds a full promotion of the head to the input. If anyway is true, the promotion also adopts an app that another manager owns.
+// promotes adds a full promotion of the head to the input. With AdoptAnyway, the promotion adopts an app that another manager owns.
 func promotes(in strategies.Input, anyway bool) strategies.Input {
 	in.Promotion = fileFor(in.Head.Render.Release(), rollout.Full)
 	in.Promotion.AdoptAnyway = anyway

@@ -60,7 +60,7 @@ func unready(in Input, since time.Time) (why string, last time.Time) {
 	return strings.Join(texts, "; "), since
 }
 
-// unreturned describes the workloads that a rollback without Rollout documents has not restored.
+// unreturned describes the workloads that the rollback of an app without Rollout documents has not restored.
 func unreturned(in Input) (texts []string, late deadline) {
 	why, since := unready(in, in.State.Rollback.Routed)
 	late = deadline{at: since.Add(healthDeadline)}

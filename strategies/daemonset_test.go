@@ -14,8 +14,8 @@ import (
 
 var agent = rollout.Workload{Kind: "DaemonSet", Namespace: testApp.Namespace, Name: "web"}
 
-// agentsAt returns a DaemonSet at its first step, whose weight is share. Each letter of the parameter pods stands for a node with a new (n)
-// or old (o) pod. A capital letter stands for a pod that is not ready, and "-" for a node whose pod is being created. Pod i is on node-i.
+// agentsAt returns a DaemonSet at its first step, which has the given weight. Each letter stands for a node with a new (n) or old (o) pod.
+// A capital letter stands for a pod that is not ready, and "-" for a node whose pod is being created. Pod i is on node-i.
 func agentsAt(t *testing.T, share int, pods string, change func(*rollout.Spec)) strategies.Input {
 	t.Helper()
 	h := twoVersions(func(s *rollout.Spec) {

@@ -47,8 +47,8 @@ func lastReady(since time.Time, r rollout.Revision) time.Time {
 	return since
 }
 
-// peakOf returns the largest number of new pods that were ready together, and the time. A pod that becomes ready again
-// makes no new peak.
+// peakOf returns the largest number of new pods that were ready together, and since when. A pod that becomes ready
+// again makes no new peak.
 func peakOf(m workloads.Staged, since time.Time) rollout.Peak {
 	now := rollout.Peak{Ready: m.Fresh.Ready(), At: lastReady(since, m.Fresh)}
 	if was := m.Peak; was != nil && now.Ready <= was.Ready && was.Ready <= m.Fresh.Desired && !was.At.Before(since) {
@@ -57,7 +57,7 @@ func peakOf(m workloads.Staged, since time.Time) rollout.Peak {
 	return now
 }
 
-// withPeaks records a peak at most every half deadline, because each record is a commit.
+// withPeaks records a new peak only half a deadline or more after the recorded peak, because each record is a commit.
 func withPeaks(in Input) []rollout.Progress {
 	all := in.State.Progress
 	if in.State.Release == nil || in.State.Phase == rollout.Aborting {

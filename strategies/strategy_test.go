@@ -11,8 +11,7 @@ import (
 	"gitrollout.dev/gitrollout/strategies/workloads"
 )
 
-// halves is a strategy to which only Table refers. It releases half of the pods, waits for a promotion, then uses the user's rolling
-// update.
+// halves is a strategy that only Table names. It releases half of the pods, waits for a promotion, then uses the user's rolling update.
 type halves struct{}
 
 func (halves) Compiles(spec rollout.Spec) bool { return spec.Canary == nil && spec.BlueGreen == nil }

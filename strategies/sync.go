@@ -10,9 +10,9 @@ import (
 	"gitrollout.dev/gitrollout/strategies/workloads"
 )
 
-// adopt applies a commit without a new version. If the commit changes steps, the release continues at its present step
-// or, if earlier, at the first changed step. If the commit changes the strategy or a routed Service, the release is
-// rolled back.
+// adopt applies a commit that does not change the version. If the commit changes steps, the release continues at its
+// present step or, if earlier, at the first changed step. If the commit changes the strategy or a routed Service, the
+// release is rolled back.
 func adopt(in Input) Decision {
 	if keeps, unshares := keepsOldList(in); keeps {
 		in.unshares = unshares
@@ -31,7 +31,8 @@ func adopt(in Input) Decision {
 		switch {
 		case c.restarts == "" || s.Stable == nil:
 		case workloads.IsPromoting(s):
-			// Kubernetes already replaces all pods, so a Service switch would send all users to the first new pod.
+			// Kubernetes already replaces all pods. A Service switch would send all users to the first new pod, so the
+			// old plan stays.
 			in.Head.Render = in.Source
 			return decidePromoting(in)
 		default:
@@ -101,8 +102,8 @@ func changeOf(m workloads.Staged, in Input) change {
 }
 
 // keepsOldList reports whether a release keeps the source's steps. keeps is true if all users have moved and the head's
-// steps lack a switch, because the users' Service would select all pods again. Until requests to a changed experiment
-// have ended, keeps and unshares are true.
+// steps lack a switch. With these steps, the users' Service would select all pods again. While a changed experiment may
+// get requests, both results are true.
 func keepsOldList(in Input) (keeps, unshares bool) {
 	s, source := in.State, in.Source
 	if source == nil || source.Digest == in.Head.Render.Digest || s.Phase == rollout.Aborting ||

@@ -80,7 +80,7 @@ func TestStandingContent(t *testing.T) {
 	}
 }
 
-// TestContentOfOtherKinds checks that a workload of an unsupported kind is ready if its status says so, without a look at pods.
+// TestContentOfOtherKinds checks that the status, not the pods, decides whether a workload of an unsupported kind is ready.
 func TestContentOfOtherKinds(t *testing.T) {
 	clones := rollout.Workload{Kind: "CloneSet.apps.kruise.io", Namespace: "shop", Name: "clones"}
 	in := Input{Now: noon, State: rollout.State{Source: "c1", Release: &rollout.Release{Since: noon}},
@@ -165,8 +165,8 @@ func TestGatesOfAFullPromotion(t *testing.T) {
 	compare.CheckNamed(t, "those that a promotion of everything does not open", []string{"hold", "healed", "window"}, names(fullGates))
 }
 
-// TestGatesAskInOrder checks lists of open and shut gates. The first shut gate decides. If all gates are open, the verdict names the user
-// who opened one.
+// TestGatesAskInOrder checks lists of open and shut gates. The first shut gate decides. If all gates are open, the verdict names a user who
+// opened a gate.
 func TestGatesAskInOrder(t *testing.T) {
 	shut := func(name string) gate {
 		return gate{name, func(Input, workloads.Staged) verdict { return verdict{text: name} }}
@@ -248,7 +248,7 @@ func TestStateBeforeARelease(t *testing.T) {
 	}
 }
 
-// TestNamesOfHooksWithoutVersions checks which hook names of one namespace count as the same name with different versions.
+// TestNamesOfHooksWithoutVersions checks which hook names differ only in their versions.
 func TestNamesOfHooksWithoutVersions(t *testing.T) {
 	for names, together := range map[[2]string]bool{
 		{"shop-7a/migrate-v1", "shop-7a/migrate-v2"}:       true,
@@ -260,8 +260,8 @@ func TestNamesOfHooksWithoutVersions(t *testing.T) {
 	}
 }
 
-// TestKeysOfSeveral checks that the promotion for the gates of several workloads names a step of each workload. If State.Spent is set, the
-// promotion has the time at which the newest of these steps began.
+// TestKeysOfSeveral checks the promotion that opens the gates of several workloads. The promotion names a step of each workload and, if
+// State.Spent is set, the latest start of these steps.
 func TestKeysOfSeveral(t *testing.T) {
 	web, api := rollout.Workload{Namespace: "shop", Name: "web"}, rollout.Workload{Namespace: "shop", Name: "api"}
 	s := rollout.State{Release: &rollout.Release{Hash: "h1-1"}, Progress: []rollout.Progress{{Workload: web}, {Workload: api}}}

@@ -143,11 +143,11 @@ func waitForTime(w plan.TimerWait, in Input, m workloads.Staged) verdict {
 	return waitUntil(in, m, due)
 }
 
-// recordedSoon is the longest duration of a push that does not delay a timed pause.
+// recordedSoon is a duration. Only a longer push delays a timed pause.
 const recordedSoon = 5 * time.Second
 
-// sinceHanded returns the next stage's start: now or, if Handed recently began the same timed pause, that pause's
-// start.
+// sinceHanded returns the start of the next stage, normally now. If in.Handed began the same timed pause at most
+// recordedSoon ago, sinceHanded returns the earlier start.
 func (in Input) sinceHanded(p *plan.Compiled, next rollout.Progress) time.Time {
 	s, _ := p.At(next.Step)
 	w, timed := s.Wait.(plan.TimerWait)
@@ -183,7 +183,7 @@ func waitUntil(in Input, m workloads.Staged, due time.Time) verdict {
 	return verdict{paused: true, due: due, text: fmt.Sprintf("%s, until %s", text, due.Format(time.RFC3339))}
 }
 
-// waitForAnalysis does not wait after inconclusive runs, because gateInconclusive does.
+// waitForAnalysis does not wait after an inconclusive run, because gateInconclusive waits then.
 func waitForAnalysis(w plan.AnalysisWait, in Input, m workloads.Staged) verdict {
 	if in.State.Release.Fast {
 		return verdict{done: true}

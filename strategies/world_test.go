@@ -51,7 +51,7 @@ func (s source) clone() source {
 	return s
 }
 
-// named returns the workload of that name, which must exist.
+// named returns the workload with the given name. The workload must exist.
 func (s *source) named(name string) *staged {
 	return &s.workloads[slices.IndexFunc(s.workloads, func(w staged) bool { return w.spec.Workload.Name == name })]
 }
@@ -305,7 +305,7 @@ func newLoop(git *history, k *kube.Cluster) *loop {
 	}
 }
 
-// observe returns the cluster's state. If noisy is set, the problems of unready pods differ at each observation, as restart counts do.
+// observe returns the cluster's state. If noisy is set, the problems of unready pods change at each observation, like restart counts.
 func (l *loop) observe() rollout.Observed {
 	o := l.kube.Observe()
 	if l.looks++; !l.noisy {

@@ -122,8 +122,8 @@ func (c *albConfig) paths(
 // albPath is a path of the kind Exact, Prefix (by whole elements), or another kind, which can have wildcards.
 type albPath struct{ kind, path string }
 
-// albBoth returns paths for requests that match both own and m. If own has wildcards besides a final /*, albBoth
-// returns false.
+// albBoth returns paths for requests that match both an Ingress path and m. If the Ingress path has wildcards besides a
+// final /*, albBoth returns false.
 func albBoth(own albPath, m rollout.StringMatch) ([]albPath, bool) {
 	switch own.kind {
 	case "Exact":
@@ -164,7 +164,8 @@ func albBoth(own albPath, m rollout.StringMatch) ([]albPath, bool) {
 	return nil, true
 }
 
-// taken reports whether another path of the Ingress would get the requests of f. f is a narrower copy of own.
+// taken reports whether another path of the Ingress would get the requests of f, a narrower copy of the original path
+// (own).
 func (f albPath) taken(own ingressPath, all []ingressPath) bool {
 	for _, p := range all {
 		if p.rule != own.rule || p.index == own.index {

@@ -173,7 +173,7 @@ func apisixManaged(
 		return nil, nil
 	}
 	out := object.Copy()
-	for _, field := range []string{"stream", "tcp"} { // a port may be in only one object
+	for _, field := range []string{"stream", "tcp"} { // only one object can use a port
 		delete(out.Map("spec"), field)
 	}
 	delete(out, "status")
@@ -188,7 +188,7 @@ func apisixMatch(ref rollout.Ref, place string, own map[string]any, m rollout.Ma
 	both := copyMap(own)
 	exprs := list(both["exprs"])
 	for _, p := range parts(m) {
-		// All paths get a name: version 2 of the CRD requires names, and version 1 permits them.
+		// The scope Path also gets a name: version 2 of the CRD requires it, and version 1 permits it.
 		if scope := apisixScopes[p.feature]; scope != "" {
 			exprs = append(exprs, apisixExpr(map[string]any{"scope": scope, "name": p.name}, p.match))
 		}
@@ -227,7 +227,7 @@ func apisixExpr(subject map[string]any, m rollout.StringMatch) map[string]any {
 	return map[string]any{"subject": subject, "op": "RegexMatch", "value": whole(pattern(m))}
 }
 
-// apisixSources intersects addresses with a network. If own is empty, all addresses are allowed.
+// apisixSources intersects a rule's own addresses with a network. A rule without addresses allows all.
 func apisixSources(own []any, network string) (both []any, err error) {
 	want, err := apisixNetwork(network)
 	if err != nil {

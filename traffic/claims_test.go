@@ -8,7 +8,7 @@ import (
 	"gitrollout.dev/gitrollout/traffic"
 )
 
-// TestTwoRolloutsAtOnePlace checks that an overlay fails at a place in an object that another Rollout's overlay has changed.
+// TestTwoRolloutsAtOnePlace checks that two Rollouts' overlays cannot change one place in an object.
 func TestTwoRolloutsAtOnePlace(t *testing.T) {
 	for name, place := range map[string]string{
 		"istio/subsets":     "networking.istio.io/DestinationRule/shop/shop: spec.subsets[1]",

@@ -23,7 +23,7 @@ func Set(m map[string]any, value any, path ...string) { set(m, value, path...) }
 // ALBAction is the value of an annotation.
 type ALBAction = albAction
 
-// Row returns a row of the table. features has the comparisons of each feature as text, such as "exact".
+// Row returns a row of the table, with the comparisons of each feature as text, such as "exact".
 func Row(kind string) (title, since string, features map[string]string, reports bool) {
 	r, _ := find(kind)
 	features = map[string]string{}

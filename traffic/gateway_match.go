@@ -129,7 +129,7 @@ func gatewayParams(ref rollout.Ref, place string, params []any, m rollout.Match)
 	return gatewayOnce(ref, place, "parameter", params, strings.Clone)
 }
 
-// The CRDs allow only these characters in header values and names of query parameters.
+// The CRDs allow only these characters: gatewayValue in header values, gatewayParam in names of query parameters.
 var (
 	gatewayValue = regexp.MustCompile(`^[!-~]+([\t ]?[!-~]+)*$`)
 	gatewayParam = regexp.MustCompile("^[A-Za-z0-9!#$%&'*+\\-.^_\x60|~]{1,256}$")

@@ -41,7 +41,6 @@ func readExample(t testing.TB, name string) example {
 	return e
 }
 
-// examples returns all cases of testdata.
 func examples(t testing.TB) (all []example) {
 	t.Helper()
 	for _, kind := range traffic.Kinds() {
@@ -70,8 +69,8 @@ func (e example) section(name string) string {
 	return string(f.Data)
 }
 
-// TestOverlays checks each case testdata/KIND/CASE.txtar. A case has a router's block of trafficRouting, a Route and objects. The expected
-// result is in after.yaml or, for an error, in error.txt. The given objects must not be modified.
+// TestOverlays checks each case testdata/KIND/CASE.txtar. A case has a router's configuration, a Route and objects. The expected result is
+// in after.yaml or, for an error, in error.txt. The given objects must not be modified.
 func TestOverlays(t *testing.T) {
 	for _, e := range examples(t) {
 		t.Run(e.name, func(t *testing.T) {
@@ -148,7 +147,6 @@ func objectsIn(t testing.TB, written string) (objects []rollout.Object) {
 	return objects
 }
 
-// manifests returns objects as YAML documents.
 func manifests(t testing.TB, objects []rollout.Object) string {
 	t.Helper()
 	var docs []string

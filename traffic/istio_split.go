@@ -33,8 +33,8 @@ func (t istioTarget) find(route map[string]any, want istioVersion) int {
 	})
 }
 
-// sameHost reports whether two hosts are the same Service. If host has no namespace, the VirtualService's namespace
-// applies (as in Istio). If other has no namespace, the Rollout's namespace applies.
+// sameHost reports whether two hosts are the same Service. The first host's default namespace is the VirtualService's
+// (as in Istio), the second host's is the Rollout's.
 func (t istioTarget) sameHost(host, other string) bool {
 	full := func(host, namespace string) string {
 		name, rest, _ := strings.Cut(host, ".")
@@ -139,8 +139,8 @@ func (t istioTarget) sticks() bool {
 	return t.Sticky != nil && t.Active && t.Weight > 0 && t.CanaryPods != ""
 }
 
-// modify adds the step's headers (HTTPRouteDestination.headers.request). Istio applies remove before set and add, so
-// modify deletes all headers of the step from the destination's own set and add.
+// modify adds the step's headers (HTTPRouteDestination.headers.request). Istio removes headers before it sets or adds
+// headers. So modify deletes the step's headers from the destination's "set" and "add".
 func (t istioTarget) modify(canary map[string]any) {
 	if t.Headers == nil {
 		return

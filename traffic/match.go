@@ -10,7 +10,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// Unsupported returns why a router does not support a managed route, or "". field is the path of the unsupported match
+// Unsupported returns why a router does not support a managed route, or "". The first result is the path of the match
 // field, or "" for a mirror.
 func Unsupported(kind string, route rollout.ManagedRoute) (field, why string) {
 	r, ok := find(kind)

@@ -45,7 +45,7 @@ func TestNginxPatterns(t *testing.T) {
 	}
 }
 
-// matchesBytes reports whether an expression matches a text if each byte counts as one character, as in nginx.
+// matchesBytes reports whether an expression matches a text. Like nginx, it treats each byte as one character.
 func matchesBytes(re *regexp.Regexp, s string) bool {
 	var runes []rune
 	for _, b := range []byte(s) {

@@ -10,11 +10,11 @@ import (
 type Objects struct {
 	list   []rollout.Object
 	at     map[rollout.Ref]int
-	own    map[rollout.Ref]bool // objects that Edit copied or generate added
+	own    map[rollout.Ref]bool // copies from Edit, and generated objects
 	claims map[string]string    // by place: the Rollout that writes to the place
 }
 
-// NewObjects returns Objects of a list in apply order.
+// NewObjects returns the Objects of a list that is in apply order.
 func NewObjects(list []rollout.Object) *Objects {
 	o := &Objects{list: slices.Clone(list), own: map[rollout.Ref]bool{}, claims: map[string]string{}}
 	o.number()

@@ -106,7 +106,7 @@ func (p path) find(root any) ([]place, error) {
 	return places, nil
 }
 
-// String returns the path as written, without the first dot.
+// String returns the path's text without the first dot.
 func (p path) String() string {
 	var s strings.Builder
 	for _, step := range p {
@@ -135,7 +135,7 @@ func (s pathStep) from(at place) (found []place) {
 	return found
 }
 
-// hasText compares the value at a path of fields as text, so that 80 equals "80".
+// hasText reports whether a nested field's value has the wanted text. The number 80 has the text "80".
 func hasText(value any, fields []string, want string) bool {
 	for _, field := range fields {
 		next, ok := mapping(value)[field]

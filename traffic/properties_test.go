@@ -188,8 +188,7 @@ func TestSharesOfGeneratedObjects(t *testing.T) {
 	}
 }
 
-// own has a regular expression for each router. The expression matches the fields of a user's object that may change if the Route only sets
-// weights. The function changed returns the changed fields.
+// own has a regular expression for each router. If a Route sets only a weight, only fields whose paths match may change in users' objects.
 var own = map[string]string{
 	"gatewayAPI": `^spec\.rules\[\d+\]\.backendRefs(\[\d+\])?(\.weight)?$`,
 	"nginx":      `^metadata\.annotations\.[^/]+/(affinity|session-cookie-[a-z-]+)$`,

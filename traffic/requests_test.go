@@ -11,14 +11,12 @@ import (
 	"gitrollout.dev/gitrollout/traffic"
 )
 
-// request is an HTTP request of a user.
 type request struct {
 	path, method string
 	headers      map[string]string
 	query        map[string]string
 }
 
-// is reports whether a step's match matches the request.
 func (q request) is(m rollout.Match) bool {
 	for _, h := range m.Headers {
 		if value, has := q.headers[strings.ToLower(h.Name)]; !has || !traffic.Matches(h.StringMatch, value) {
@@ -43,7 +41,7 @@ func (q request) is(m rollout.Match) bool {
 	return (m.Path == nil || traffic.Matches(*m.Path, q.path)) && (m.Method == nil || traffic.Matches(*m.Method, q.method))
 }
 
-// istioTakes reports whether a route takes a request. The route must have no match, or one HTTPMatchRequest all of whose fields match.
+// istioTakes reports whether a route takes a request: the route has no match, or all fields of one of its HTTPMatchRequests match.
 func istioTakes(route map[string]any, q request) bool {
 	own := traffic.List(route["match"])
 	for _, item := range own {

@@ -43,7 +43,7 @@ type feature string
 // These features are in the order of the docs.
 const (
 	splits   feature = "weight" // an exact share
-	byHeader feature = "header" // byHeader to bySource: the compared part of a request
+	byHeader feature = "header" // byHeader to bySource: the part of a request that a match compares
 	byCookie feature = "cookie"
 	byQuery  feature = "query"
 	byPath   feature = "path"
@@ -57,7 +57,7 @@ const (
 	reports  feature = "verify"
 )
 
-// comparison is a set of comparisons. A feature without comparisons, such as mirrors, has the value can.
+// comparison is a set of comparisons. A feature without comparisons, such as mirrors, has the value "can".
 type comparison uint8
 
 const (

@@ -94,8 +94,8 @@ func plainObjects(t *testing.T) map[string]example {
 	return all
 }
 
-// TestWhatTheTableSaysIsTrue checks the table for each router, part of a request, and comparison. If the table supports a match, the
-// overlay must apply it. Otherwise, Unsupported must refuse it.
+// TestWhatTheTableSaysIsTrue checks the table's entry for each router, feature and comparison. If the table supports a match, the overlay
+// must apply it. Otherwise, Unsupported must refuse it.
 func TestWhatTheTableSaysIsTrue(t *testing.T) {
 	plain := plainObjects(t)
 	for _, kind := range traffic.Kinds() {

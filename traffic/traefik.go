@@ -13,8 +13,8 @@ import (
 )
 
 // traefik splits requests in a weighted TraefikService
-// (https://doc.traefik.io/traefik/reference/routing-configuration/kubernetes/crd/http/traefikservice/). Matched
-// requests get routes in the IngressRoutes. The source of Traefik v3.7 shows (pkg/provider/kubernetes/crd,
+// (https://doc.traefik.io/traefik/reference/routing-configuration/kubernetes/crd/http/traefikservice/). Requests that a
+// step matches get routes in the IngressRoutes. The source of Traefik v3.7 shows (pkg/provider/kubernetes/crd,
 // pkg/server/service/loadbalancer/wrr):
 //
 //   - An entry with weight 0 gets no requests, not even from users with a cookie for the entry.

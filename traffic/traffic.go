@@ -52,8 +52,8 @@ func (r Route) rest() int {
 	return max(0, rest)
 }
 
-// Parse reads the block of one router in trafficRouting. rename returns the name that kustomize gave an object. Errors
-// are InvalidErrors with a Field below trafficRouting.
+// Parse reads the block of one router in trafficRouting. The function rename returns the name that kustomize gave an
+// object. Errors are InvalidErrors with a Field below trafficRouting.
 func Parse(kind string, raw any, rename func(kind, name string) string) (rollout.Router, error) {
 	r, ok := find(kind)
 	if !ok {

@@ -70,7 +70,7 @@ const (
 	Apply    Change = "apply"    // no workload with steps changes; all objects are applied immediately
 	Rejected Change = "rejected" // this version was rejected; only a retry releases it
 	Gone     Change = "gone"     // removed from Git; its objects stay in the cluster
-	Invalid  Change = "invalid"  // cannot be rendered or released; the app is Held
+	Invalid  Change = "invalid"  // cannot be rendered or released; the app would be held
 )
 
 // Span is a duration, written in JSON as 1h30m0s.

@@ -373,8 +373,7 @@ func (w *world) stop() {
 	_ = w.process.Process.Signal(syscall.SIGTERM)
 	select {
 	case err := <-w.exited:
-		// An error is ignored if restartAfterKill has just started the process, because the new process perhaps does not handle signals
-		// yet.
+		// An error right after restartAfterKill is ignored, because the new process perhaps does not handle signals yet.
 		if hasBegun := !strings.HasSuffix(strings.TrimSpace(w.log.String()), killedMark); err != nil && hasBegun {
 			w.t.Errorf("gitrollout ended with %v", err)
 		}

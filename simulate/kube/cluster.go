@@ -49,7 +49,7 @@ type Deployment struct {
 	status  struct{ Replicas, updated, available int }
 	Started map[string]int // pods ever created, by version
 	sets    *ordinals      // nil for a Deployment
-	Rests   bool           // no step remains before due, Apply or another change
+	Rests   bool           // no step remains until the time due, an Apply or another change
 	due     time.Time      // when a pod next becomes ready or available, or zero
 }
 

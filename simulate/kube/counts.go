@@ -19,7 +19,7 @@ func (k *Cluster) described(ref rollout.Ref) int {
 	})
 }
 
-// Describe adds a controller for the kind of p.
+// Describe adds a controller for a partitioned kind.
 func (k *Cluster) Describe(p rollout.Partitioned) bool {
 	switch i := k.described(p.Ref()); {
 	case i < 0:

@@ -317,8 +317,8 @@ func (d *Deployment) fraction(rs *ReplicaSet) int {
 	return int(scaled+0.5) - rs.Replicas // rounds half away from zero, like integer.RoundToInt32
 }
 
-// Moved returns by how many pods the next scaling deviates from exact proportions, because fraction uses an older
-// total.
+// Moved returns by how many pods the next scaling deviates from exact proportions, because the method fraction reads an
+// older total from an annotation.
 func (d *Deployment) Moved() int {
 	surge, _ := d.fenceposts()
 	total, moved := sizeOf(d.Sets), 0

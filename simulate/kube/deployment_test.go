@@ -8,7 +8,7 @@ import (
 )
 
 // TestScalingAfterTheControllerRead changes a Deployment's replicas after a sync has read the Deployment. The sync still writes the old
-// replicas into a ReplicaSet's annotations. This annotation shows the change to the next sync, which scales all ReplicaSets in proportion.
+// number into a ReplicaSet's annotation. This annotation makes the next sync scale all ReplicaSets in proportion.
 func TestScalingAfterTheControllerRead(t *testing.T) {
 	quarter := rollout.Amount{Value: 25, Percent: true}
 	old, fresh := &ReplicaSet{Name: "old", Replicas: 7}, &ReplicaSet{Name: "fresh", Replicas: 7, desiredNote: 7, maxNote: 14}

@@ -38,7 +38,7 @@ func (k *Cluster) NodeLabels() map[string]map[string]string {
 	return all
 }
 
-// mayGo returns the members that the partition lets be replaced. Members without an old pod are chosen first, then
+// mayGo returns the members that the partition allows to be replaced. Members without an old pod are chosen first, then
 // members on the last nodes by name (filterDaemonPodsNodeToUpdate, Kruise v1.8).
 func (d *Deployment) mayGo(all []member) []member {
 	all = all[:min(len(all), d.Replicas)]

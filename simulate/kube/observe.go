@@ -86,7 +86,7 @@ func (k *Cluster) Observe(only ...rollout.Workload) rollout.Observed {
 	return o
 }
 
-// Serves reports whether a ready pod has the hash pin.
+// Serves reports whether a ready pod has the pod hash or, if pin is "", any hash.
 func (d *Deployment) Serves(pin string) bool {
 	return slices.ContainsFunc(d.Sets, func(rs *ReplicaSet) bool {
 		return (pin == "" || rs.PodHash == pin) && rs.Ready() > 0

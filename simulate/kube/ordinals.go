@@ -17,7 +17,8 @@ type ordinals struct {
 	base, update *ReplicaSet // status.currentRevision and .updateRevision
 }
 
-// ordinalsOf reads a workload's ordinals. It sets the update strategy in s. The argument by is nil for built-in kinds.
+// ordinalsOf reads a workload's ordinals, and sets the update strategy in s. For built-in kinds, it needs no
+// Partitioned.
 func ordinalsOf(o rollout.Object, by *rollout.Partitioned, s *settings) *ordinals {
 	out := &ordinals{parallel: o.Map("spec")["podManagementPolicy"] == "Parallel", byNode: o.Kind() == "DaemonSet"}
 	s.onDelete = o.Map("spec", "updateStrategy")["type"] == "OnDelete"

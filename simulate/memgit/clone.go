@@ -25,8 +25,8 @@ type Clone struct {
 	config  string // its blob id
 }
 
-// gate gets the verb fetch, read or push, and a commit or branch. If after is set, the server executes a push despite
-// err.
+// gate gets the verb ("fetch", "read" or "push") and a commit or branch. If the bool is true, the server executes a
+// push despite the error.
 type gate func(verb, object string) (after bool, err error)
 
 // Clone returns a mirror without commits. The mirror calls gate before each of its requests.
@@ -163,7 +163,7 @@ func (c *Clone) Merge(ctx context.Context, commit, onto string) (rollout.Merge, 
 	return c.Server.Merge(commit, onto), nil
 }
 
-// Merge merges only the commit id, not its ancestors, into the commit onto.
+// Merge merges the changes of a single commit, without its ancestors, into another commit.
 func (g *Server) Merge(id, onto string) rollout.Merge {
 	is, was, now := g.Commits[id].files, g.Commits[g.at(id).Parent], g.Commits[onto].files
 	m := rollout.Merge{Edits: map[string][]byte{}}
@@ -213,7 +213,7 @@ func (c *Clone) prepare(u rollout.Update) (move, error) {
 	return m, nil
 }
 
-// receive moves all branches or, if another push moved one, none.
+// receive moves all branches, or none if another push moved a branch.
 func (g *Server) receive(by string, moves []move) error {
 	var moved []string
 	arrived := true

@@ -21,7 +21,7 @@ type Server struct {
 // self is the author of reconcilers' commits, as in a Snapshot of package git.
 const self = "a merged proposal"
 
-// New returns a server without branches. The server calls moved, if set, after each move of a branch.
+// New returns a server without branches. The server calls the function, if set, after each move of a branch.
 func New(moved func(by string, branch, from, to string)) *Server {
 	if moved == nil {
 		moved = func(string, string, string, string) {}

@@ -28,7 +28,7 @@ type Member struct {
 	Rejected []string  // files of Unproven whose content at the head was in a rejected version; sorted
 	Tried    []string  // files of Changed that the app once had with the head's content; sorted
 	Stuck    bool      // the app is unhealthy, or cannot start a release now; other apps come first
-	Apart    bool      // the app neither waits nor counts, such as in a first deployment
+	Apart    bool      // the app neither waits nor proves a file, for example in a first deployment
 	Gone     bool      // the app left Git: it still runs, but never enters
 	Same     bool      // no object differs at the head, so the app does not wait for Changed
 	key      string    // sorts waiting apps
@@ -58,7 +58,7 @@ type shared struct {
 	id               string
 	readers, entered int
 	proven           []time.Time // the ends of the soak times of healthy apps, sorted
-	blocker          *Member     // the app that first took the file but has not proven it, or nil
+	blocker          *Member     // the first of the apps that took the file but have not proven it, or nil
 	rejected         []string    // apps that rejected the file, sorted
 }
 
@@ -162,10 +162,10 @@ func (c *Change) rank(w World, waiting map[string]*Member) {
 
 // Entry says whether an app may take a shared change.
 type Entry struct {
-	rollout.Place // place for the file that holds the app or, if Open, for the first file
+	rollout.Place // place for the file that delays the app or, if Open, for the first file
 	Open          bool
 	Waits         string    // the condition, for users; "" if Open
-	Hold          string    // Waits without details that change, for the record
+	Hold          string    // text of Waits for the record, without details that change
 	Due           time.Time // when the condition may change by itself, or zero
 	Asks          bool      // only a user can let apps enter, and this app is next
 
@@ -174,7 +174,8 @@ type Entry struct {
 
 	Held rollout.HeldReason // why an app waits for a stage; "" for a cohort
 	Note string             // about an open entry, for users
-	// Versions has each cluster's release to approve for a stage. It is set only if this cluster proposes the approval.
+	// Versions lists, by cluster, the releases that need approval for a stage. It is set only if this cluster proposes
+	// the approval.
 	Versions map[string]rollout.Hash
 }
 
@@ -202,7 +203,7 @@ func (c *Change) Apps() []string {
 }
 
 // Entry says whether an app may take the change at a time. The app must be in an open cohort of each shared file. Only
-// the first app that may not enter asks a user.
+// the first app that must wait asks a user.
 func (c *Change) Entry(app string, now time.Time) Entry {
 	e := c.entry(app, now)
 	if e.Asks {

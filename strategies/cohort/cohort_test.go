@@ -353,7 +353,7 @@ func TestIndex(t *testing.T) {
 	}
 }
 
-// BenchmarkFind measures a change of one app's own file, and a change of a base, among 10,000 apps.
+// BenchmarkFind measures Find among 10,000 apps after a change of one app's own file or of a base.
 func BenchmarkFind(b *testing.B) {
 	f := world(10_000)
 	own := f.members["app5000"]

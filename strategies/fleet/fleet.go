@@ -26,7 +26,7 @@ func (i Inputs) Same(o Inputs) bool {
 
 // World answers questions about one app. An error means that the answer is not known yet.
 type World interface {
-	// Candidates returns the commits after the app's commit that changed the app's inputs, newest first.
+	// Candidates returns the commits that changed the app's inputs since the app's commit, newest first.
 	Candidates() ([]string, error)
 	// Record returns the app's recorded state in another cluster, or why this state is unusable.
 	Record(cluster string) (s rollout.State, problem string, err error)
@@ -49,8 +49,8 @@ type Choice struct {
 	Waits  string // why the app must wait, for users, or ""
 	Hold   string // text of Waits for the record, without details that change
 	Note   string // for users, or ""
-	// Proposes lists this cluster and the stage's later clusters, if this cluster proposes their missing approval.
-	// Earlier clusters may have newer approvals.
+	// Proposes lists this cluster and the stage's later clusters, if this cluster proposes their missing approval. It
+	// omits earlier clusters, which may have newer approvals.
 	Proposes []string
 }
 
@@ -70,7 +70,7 @@ func (p Place) Choose(w World, s rollout.State, now time.Time) (best Choice, err
 	for i, commit := range all {
 		c, err := p.check(w, commit, now)
 		eligible, approved, isSame := c.Waits == "", stage.Approve != rollout.ApproveMerge, false
-		if err == nil && eligible && i > 0 { // the inputs may be the same, as after a change of a comment
+		if err == nil && eligible && i > 0 { // the app may already have these inputs, as after a change of a comment
 			isSame, err = same(w, p.Cluster, commit, s.Source)
 		}
 		if err == nil && eligible && !approved && p.Approved != "" {
@@ -82,7 +82,7 @@ func (p Place) Choose(w World, s rollout.State, now time.Time) (best Choice, err
 			c.Waits = fmt.Sprintf("an approval for stage %s: gitrollout promote %s --through %s", stage.Name, p.App,
 				rollout.ThroughEntry)
 			c.Proposes, err = p.rest(w, commit, now)
-			if c.Hold = c.Waits; c.Proposes == nil { // the record then changes once this cluster may propose
+			if c.Hold = c.Waits; c.Proposes == nil { // so that the record changes once this cluster proposes
 				c.Hold = "an approval for stage " + stage.Name + ", which an earlier cluster proposes"
 			}
 		}
@@ -146,8 +146,8 @@ func Soaks(s rollout.State, soak time.Duration, now time.Time) string {
 	return "soaks until " + until.UTC().Format(layout+" UTC")
 }
 
-// check returns a Choice that waits if the previous stage has not proven the commit, or if maxUpdate does not permit
-// it. Proof of another commit counts if both commits have the same inputs for this cluster.
+// check returns a Choice that waits if the previous stage has not proven the commit, or if maxUpdate delays this
+// cluster. Proof of another commit counts if both commits have the same inputs for this cluster.
 func (p Place) check(w World, commit string, now time.Time) (c Choice, err error) {
 	if p.Fleet.StageOf(p.Cluster) > 0 {
 		c, err = p.proven(w, commit, now)
@@ -281,8 +281,8 @@ func (p Place) proof(w World, stage *rollout.Stage, cluster, commit string, now 
 	return e, err
 }
 
-// same reports whether the app's inputs in a cluster at a commit are the same as at one of the other commits. A cluster
-// that lists the app again may name a commit that does not list the app.
+// same reports whether the app's inputs in a cluster at a commit are the same as at one of the other commits. A commit
+// that does not list the app matches only itself.
 func same(w World, cluster, commit string, others ...string) (is bool, err error) {
 	is = slices.Contains(others, commit)
 	for i := 0; i < len(others) && err == nil && !is; i++ {

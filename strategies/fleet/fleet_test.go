@@ -331,7 +331,7 @@ func TestMaxUpdate(t *testing.T) {
 }
 
 // TestPush pushes every 5 minutes, with soaks of 20 minutes and outdated reads of records. No cluster takes a commit before the previous
-// stage has soaked this commit, and maxUpdate holds. Each stage gets a new version at least every 50 minutes.
+// stage has soaked this commit. Each stage respects maxUpdate, and gets a new version at least every 50 minutes.
 func TestPush(t *testing.T) {
 	for seed := range uint64(50) {
 		push(t, seed)

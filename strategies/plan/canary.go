@@ -216,7 +216,7 @@ func canaryCounts(spec rollout.Spec, weight int, scale *rollout.CanaryScale, mat
 
 // inPlace returns the closest counts that the controller can keep. A Deployment's maxUnavailable is a percentage,
 // because an integer would remove too many pods when an autoscaler halves n. Rounding may keep more stable pods: 53 %
-// of 147 removes 77 pods, and no percentage removes 78. Other kinds keep one stable pod, unless all is true.
+// of 147 removes 77 pods, and no percentage removes 78. Other kinds keep one stable pod, except at weight 100.
 func inPlace(spec rollout.Spec, c Counts, n int, all bool) Counts {
 	switch kind := spec.Workload.Ref().Kind; {
 	case spec.Partition == nil && kind == rollout.WorkloadKinds[0].Kind:

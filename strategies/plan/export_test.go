@@ -1,4 +1,4 @@
 package plan
 
-// CanaryCounts returns the pod counts of a step without a spec, for tables of many numbers of replicas.
+// CanaryCounts returns a step's pod counts, for tables of many numbers of replicas.
 var CanaryCounts = canaryCounts

@@ -290,8 +290,8 @@ func (s Stage) RoutesAs(o Stage) bool {
 // Swaps reports whether a release swaps the roles of both Services.
 func (p *Compiled) Swaps() bool { return p.pingPong && len(p.Stages) > 0 }
 
-// LeftServices returns known Services and Services of the old plan, if they have no role in this plan. Without a
-// router, it also returns a former main Service that is this plan's side.
+// LeftServices returns the known Services and the old plan's Services, except Services with a role in this plan.
+// Without a router, it also returns this plan's side Service if that Service was the main Service before.
 func (p *Compiled) LeftServices(s rollout.State, known []string, old *Compiled) []string {
 	if old == nil {
 		return known

@@ -1,3 +1,3 @@
-// Package routes splits a release's requests. It decides which pods Services select, and which weights and matches
-// package traffic writes into the routers' objects.
+// Package routes splits a release's requests. It decides which pods Services select. It also decides the weights and
+// matches that package traffic writes into routers' objects.
 package routes

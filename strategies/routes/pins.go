@@ -190,7 +190,7 @@ func (m pinning) freshReadiness(at trafficPhase) readiness {
 }
 
 // stableReadiness ignores pods that are about to be removed. At a step, one ready pod is enough. In a rollback,
-// neededStable pods are enough.
+// neededStable returns the number.
 func (m pinning) stableReadiness(at trafficPhase) readiness {
 	ready, want := min(m.Stable.Ready(), m.Stable.Desired), m.Want()
 	stays := want.Stable
@@ -231,8 +231,8 @@ func (m pinning) isUntouched() bool {
 	return m.Plan != m.Digest() && m.Step < m.Of && m.Weight == 0 && (m.Live.Synced || m.Live.Hash == m.Stable.Hash)
 }
 
-// neededStable returns how many stable pods must be ready before a rollback sends them all requests. Without a shared
-// Service or dynamicStableScale, it returns N if the new version had all requests, and otherwise 1.
+// neededStable returns how many stable pods must be ready before a rollback sends all requests to stable pods. Without
+// a shared Service or dynamicStableScale, it returns N if the new version had all requests, else 1.
 func (m pinning) neededStable() int {
 	switch {
 	case m.isUntouched():

@@ -120,7 +120,8 @@ func (deployment) Limits(m Staged, want plan.Counts, v View) (Limits, bool) {
 	}
 	if isForward {
 		if m.Stable.Current && (!m.Live.Synced || m.Routed != nil && m.Routing != nil && !m.isSettled(v)) {
-			// The controller may have to start old pods first, or proxies may not know the smaller step's route.
+			// The object stays unchanged until the controller has seen the smaller step and proxies know this step's
+			// route.
 			return Limits{asIs: true}, true
 		}
 		if m.IsDynamic() {

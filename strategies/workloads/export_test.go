@@ -5,7 +5,7 @@ import (
 	"gitrollout.dev/gitrollout/strategies/plan"
 )
 
-var KindFor = kindFor // returns the kind of a workload, without a release
+var KindFor = kindFor // needs only a workload and its spec
 
 func (f Limits) SurgeValue() any { return f.surgeValue() } // returns a value that Kubernetes must round to the surge
 

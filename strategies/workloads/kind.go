@@ -26,7 +26,7 @@ type evictor interface {
 	evict(in Evicting, w rollout.Workload, live rollout.ObservedWorkload) []Eviction
 }
 
-// turner is a kind that starts a rollback with a changed object.
+// turner is a kind whose object changes while a rollback starts.
 type turner interface {
 	// turn returns nil for no change.
 	turn(m Staged, o rollout.Object) rollout.Object
@@ -116,8 +116,8 @@ func LimitsOf(m Staged, v View) (Limits, bool) {
 }
 
 // HasStrangers reports whether a workload has pods of neither version. A manual edit may create a second ReplicaSet
-// with the new version's hash. The older ReplicaSet's pods are no strangers if its revision number is higher and the
-// newer ReplicaSet has no pods. For ordered kinds, only pods below the partition can be strangers.
+// with the new version's hash. If the older ReplicaSet has the higher revision number and the newer ReplicaSet has no
+// pods, the older pods are no strangers. For ordered kinds, only pods below the partition can be strangers.
 func (m Staged) HasStrangers(want plan.Counts) bool {
 	isBelow := func(p rollout.Pod) bool { return ordinal(p) < m.Live.First+m.N-want.Canary }
 	return slices.ContainsFunc(m.Live.Revisions, func(r rollout.Revision) bool {

@@ -69,7 +69,7 @@ func sizes(ref rollout.Ref) (count, least string) {
 	return "replicas", "minReplicas"
 }
 
-// Size returns Git's newest replicas or autoscaler limits. State.Source may be an older commit.
+// Size returns Git's newest replicas or autoscaler limits: from State.Replicas, or else from the object.
 func Size(s rollout.State, o rollout.Object) rollout.Replicas {
 	w, _ := rollout.WorkloadOf(o.Ref())
 	if r, is := rollout.Find(s.Replicas, func(r rollout.Replicas) bool { return r.Workload == w }); is {
@@ -143,13 +143,13 @@ func Stamp(v View, o rollout.Object, serial int, hash rollout.Hash, commit, stat
 }
 
 // roomy is a kind with maxSurge and maxUnavailable. If the workload has a Rollout document, room sets omitted fields to
-// defaults. Omitted fields could be set manually, and decide how many pods a promotion replaces at once.
+// defaults. Without defaults, manual values could decide how many pods a promotion replaces at once.
 type roomy interface {
 	room(o rollout.Object, live rollout.ObservedWorkload)
 }
 
-// onNodes sets default limits for at most one pod per node, unless Git sets maxSurge or Kruise's type Surging. With
-// either, a node may have two pods, and maxUnavailable must be 0.
+// onNodes sets default limits for at most one pod per node, unless Git sets maxSurge or Kruise's type Surging. In these
+// cases, a node may have two pods, and maxUnavailable must be 0.
 func onNodes(o rollout.Object, at string, unavailable any) {
 	if rollout.In(o, at+".maxSurge") == nil && rollout.In(o, at+".rollingUpdateType") != "Surging" {
 		orElse(o, at+".maxSurge", int64(0))
@@ -200,7 +200,7 @@ func countInTurn(s rollout.State, v View, spec rollout.Spec, o rollout.Object) r
 		pods += r.Desired
 		versions += min(r.Desired, 1)
 	}
-	grows := s.Phase == rollout.Aborting && *n > live.Replicas // otherwise new pods would start as well
+	grows := s.Phase == rollout.Aborting && *n > live.Replicas // more replicas would also start new pods
 	if versions < 2 || !grows && pods <= *n+spec.MaxSurge.RoundUp(*n) {
 		return o
 	}

@@ -8,14 +8,15 @@ import (
 )
 
 // partitioned moves the pods of a rollout.Partitioned kind. Each pass computes the partition, because an autoscaler may
-// change replicas. Limits does not count unready pods, because most controllers count them before they replace a pod.
+// change replicas. Most controllers count unready pods before they replace a pod. So Limits does not count unready
+// pods.
 type partitioned struct {
 	inTurn
 	rollout.Partitioned
 }
 
 // Limits returns the stage's number of new pods. With one pod per node, the controller ignores failed pods on other
-// nodes. So Limits adds at most as many nodes as may lack a ready pod, once the nodes added earlier have new pods.
+// nodes. So Limits adds nodes only when all earlier nodes have new pods, and at most as many as room returns.
 func (p partitioned) Limits(m Staged, want plan.Counts, v View) (Limits, bool) {
 	if m.IsTakenForAll() {
 		return Limits{}, false

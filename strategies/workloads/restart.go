@@ -20,7 +20,7 @@ func Restart(s rollout.Spec, live rollout.ObservedWorkload, at, now time.Time) (
 	return old, within(room(s, live, now), s.Workload, old), next
 }
 
-// outdated returns pods in deletion order.
+// outdated returns the pods created before a restart, in deletion order.
 func outdated(live rollout.ObservedWorkload, restart time.Time) (pods []rollout.Pod) {
 	for _, r := range live.Revisions {
 		pods = append(pods, slices.DeleteFunc(slices.Clone(r.Members), func(p rollout.Pod) bool {

@@ -8,7 +8,7 @@ import (
 	"gitrollout.dev/gitrollout/traffic"
 )
 
-// SettledAt returns when all proxies know a route: the later of recorded and applied, plus settle.
+// SettledAt returns when all proxies know a route: the later of both times, plus the settle duration.
 func SettledAt(recorded, applied time.Time, settle time.Duration) time.Time {
 	return rollout.Later(recorded, applied).Add(settle)
 }
@@ -27,8 +27,8 @@ func Learnt(t *plan.Routing) time.Duration {
 	return t.Settle + time.Second
 }
 
-// Planned returns the pod counts of the recorded route's step. If the current step has the same route, the smallest
-// number of new pods since that step applies.
+// Planned returns the pod counts of the recorded route's step. While the current step has the same route, Planned uses
+// the smallest number of new pods in these steps.
 func (m Staged) Planned() plan.Counts {
 	c := m.CountsAt(m.Routed.Step, m.N)
 	for step := m.Routed.Step + 1; step <= m.Step && !m.NeedsRouting(); step++ {

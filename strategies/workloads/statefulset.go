@@ -83,8 +83,8 @@ func (statefulSet) room(o rollout.Object, live rollout.ObservedWorkload) {
 	}
 }
 
-// Reached returns want if "rebalance" evicts surplus new pods. Surplus pods that are not evicted count, for example
-// pods that would return as new pods.
+// Reached does not count surplus new pods that "rebalance" evicts. Other surplus pods count, such as pods that would
+// return as new pods.
 func (k statefulSet) Reached(m Staged, want plan.Counts) plan.Counts {
 	if m.Spec.Canary.Rebalance && !m.Fresh.Base {
 		return want
@@ -134,8 +134,8 @@ func (statefulSet) evict(in Evicting, w rollout.Workload, live rollout.ObservedW
 	return evictInOrder(in, w, live)
 }
 
-// evictInOrder returns stuck's pod if this pod may be evicted now. With OrderedReady, the controller replaces no pod
-// while another pod is unready (kubernetes#67250).
+// evictInOrder returns the pod from stuck if this pod can be evicted now. With OrderedReady, the controller replaces no
+// pod while another pod is unready (kubernetes#67250).
 //
 // In a rollback, and at a step without new pods, this pod has the release's version. An eviction waits until the
 // workload has the stable template, because the pod would otherwise return in the release's version. At other steps,

@@ -15,7 +15,7 @@ func TestEventsOfAnApp(t *testing.T) {
 	of := console.TitlesOf(rollout.State{
 		Inventory: []rollout.Ref{{Group: "apps", Kind: "Deployment", Namespace: "shop", Name: "web"},
 			{Group: "apps", Kind: "StatefulSet", Namespace: "shop", Name: "db"}, {Kind: "Service", Namespace: "edge", Name: "web"}},
-		// Another app has the StatefulSet edge/web.
+		// The pod edge/web-0 belongs to another app's StatefulSet, and not to the Service edge/web.
 		Hooks: []rollout.HookRun{{Name: "shop/migrate", Job: "migrate-1f0c-1"}},
 	}, rollout.Observed{Workloads: map[rollout.Workload]rollout.ObservedWorkload{
 		web: {Revisions: []rollout.Revision{{Name: "web-5d8f7c9b4"}}}}})

@@ -21,7 +21,7 @@ type edited struct {
 
 func (e edited) Commit() rollout.Commit { return e.commit }
 
-// SetImages returns the change of an app's images.
+// SetImages returns a change that sets an app's images.
 func SetImages(w *Session, name string, orders []images.Order, branch string) (propose.Change, error) {
 	o := propose.Change{App: name, Branch: cmp.Or(branch, w.Branch), Edits: map[string][]byte{}, When: w.Now()}
 	app, err := w.App(name)
@@ -74,8 +74,8 @@ func SetImages(w *Session, name string, orders []images.Order, branch string) (p
 	return o, nil
 }
 
-// reached returns the other apps that an edited tree changes, in all clusters. unread has a warning for each cluster
-// whose configuration is invalid.
+// reached returns the other apps that an edited tree changes, in all clusters. It also returns a warning about each
+// cluster whose configuration is invalid.
 func reached(w *Session, tree rollout.Tree, app string) (all []string, unread string, err error) {
 	if tree == rollout.Tree(w.Tip.Tree) {
 		return nil, "", nil

@@ -29,7 +29,7 @@ func must(t testing.TB, err error) {
 	}
 }
 
-// record commits an app's record to the state branch. checkout has the arguments of the git checkout before the commit.
+// record commits an app's record to the state branch. The last arguments are for the git checkout before the commit.
 func record(t *testing.T, repo *gittest.Repo, state rollout.State, checkout ...string) {
 	t.Helper()
 	data, err := state.Encode()

@@ -12,7 +12,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// Record commits edits to the state branch. Each attempt gets the edits from change.
+// Record commits edits to the state branch. Each attempt calls the function change for its edits.
 func (w *Session) Record(
 	ctx context.Context, subject string, change func(*git.Snapshot) (map[string][]byte, error),
 ) (id string, err error) {
@@ -25,8 +25,8 @@ func (w *Session) Record(
 }
 
 // Repaired returns an app's record with a new checksum, and with a serial above the cluster's. It reads the record in
-// the commit "from" or, if from is "", on the state branch. Without from and sign, it returns nil for a record that
-// needs no repair.
+// the commit "from" (empty: the state branch). If the record needs no repair, it returns nil, unless "from" or sign is
+// set.
 func (w *Session) Repaired(ctx context.Context, app, from string, sign bool) (*rollout.State, []byte, error) {
 	path := rollout.StatePath(app)
 	tree := w.State

@@ -41,7 +41,8 @@ type Records struct {
 	why    string
 }
 
-// Watch sets the cluster's client. If within is not nil, only the namespaces in within are read.
+// Watch sets the cluster's client, the namespaces that are read (nil: all), and the text that tells why data is
+// missing.
 func (r *Records) Watch(client *cluster.Client, within []string, why string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

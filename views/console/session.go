@@ -60,7 +60,7 @@ func New(o Options) *Session {
 	return &Session{Options: o, reader: source.NewReader(o.Cluster, o.Renderer).In(o.Own, nil)}
 }
 
-// Refresh fetches from Git. changed reports whether the users' branch, the state branch or a proposal changed.
+// Refresh fetches from Git, and reports whether the users' branch, the state branch or a proposal changed.
 func (w *Session) Refresh(ctx context.Context) (changed bool, err error) {
 	heads, err := w.Repo.Fetch(ctx)
 	if err != nil {
@@ -230,8 +230,8 @@ func (w *Session) Input(ctx context.Context, app rollout.App, now time.Time) (in
 
 var errNotNeeded = errors.New("is not needed")
 
-// gatherer returns a Gatherer. If needed is false, the Gatherer renders only head. *failed gets errors of Git and the
-// cluster, except errors about missing or invalid commits.
+// gatherer returns a Gatherer. It renders commits other than the head's only if "needed" is true. *failed gets errors
+// of Git and the cluster, except errors about missing or invalid commits.
 func (w *Session) gatherer(ctx context.Context, head *rollout.Render, needed bool, failed *error) (g source.Gatherer) {
 	g.RenderAt = func(ctx context.Context, app rollout.App, commit string) (*rollout.Render, error) {
 		switch {

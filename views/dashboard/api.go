@@ -43,7 +43,7 @@ func (s *Server) mayRead(r *http.Request, app string) (code int, why string) {
 func (s *Server) seenBy(r *http.Request, d Detail) Detail {
 	s.seeing.Lock()
 	defer s.seeing.Unlock()
-	d.App = s.seen(d.App) // Board lacks Sees, which is computed only for open pages
+	d.App = s.seen(d.App) // the Board lacks Progress.Sees, which is computed only for open pages
 	if code, _ := s.mayRead(r, d.App.App); code != http.StatusOK {
 		d.Metrics = withoutQueries(d.Metrics)
 	}

@@ -29,7 +29,7 @@ type Board struct {
 	noted   int64
 	apps    map[string]*shown
 	gone    map[string]int64 // number of the removal, by app
-	forgot  int64            // gone lacks removals up to this number
+	forgot  int64            // removals up to this number are deleted from Board.gone
 	changed chan struct{}    // closed at the next change
 }
 
@@ -52,7 +52,7 @@ func NewBoard(cluster, note string) *Board {
 	}
 }
 
-// Show updates apps, removes the apps in gone, and sets the note. now is the time of new samples.
+// Show updates apps, removes the apps in gone, and sets the note. New samples get the time "now".
 func (b *Board) Show(now time.Time, note string, apps []status.App, gone []string) error {
 	updates := make([]shown, len(apps))
 	for i, a := range apps {

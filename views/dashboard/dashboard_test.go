@@ -269,7 +269,7 @@ func TestOnlyWhatChangedIsSent(t *testing.T) {
 	s := open(t, url+"/api/v1/events", "")
 	first, told := s.told()
 	compare.Check(t, "reset abc gone ", told)
-	show(t, board, []status.App{appOf("a", rollout.Paused, 25), appOf("b", rollout.Promoting, 100)}) // the app a is unchanged
+	show(t, board, []status.App{appOf("a", rollout.Paused, 25), appOf("b", rollout.Promoting, 100)}) // app "a" is unchanged
 	second, told := s.told()
 	compare.Check(t, "change b gone ", told)
 	show(t, board, nil, "c")
@@ -304,10 +304,10 @@ func TestStreamOfOneApp(t *testing.T) {
 		compare.CheckNamed(t, when, want, event)
 	}
 	told("the stream begins", "app")
-	show(t, board, []status.App{appOf("b", rollout.Promoting, 100)}) // the app a is unchanged
+	show(t, board, []status.App{appOf("b", rollout.Promoting, 100)}) // app "a" is unchanged
 	show(t, board, nil, "a")
 	told("a is gone", "gone")
-	show(t, board, []status.App{appOf("b", rollout.Promoting, 50)}) // the app a is still gone, but the stream sends a removal only once
+	show(t, board, []status.App{appOf("b", rollout.Promoting, 50)}) // app "a" is still gone, but the stream sends a removal only once
 	show(t, board, []status.App{appOf("a", rollout.Healthy, 0)})
 	told("a is there again", "app")
 }

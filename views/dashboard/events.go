@@ -10,9 +10,9 @@ import (
 )
 
 const (
-	// heartbeat messages keep proxies from closing an idle stream.
+	// heartbeat is the interval of messages that keep proxies from closing an idle stream.
 	heartbeat = 15 * time.Second
-	// together delays an event to collect further changes.
+	// together is the delay in which further changes join an event.
 	together     = 100 * time.Millisecond
 	writeTimeout = 20 * time.Second
 )

@@ -26,7 +26,7 @@ type Feed struct {
 	news  chan struct{}
 }
 
-// NewFeed returns a Feed. warn logs errors, and fail logs panics.
+// NewFeed returns a Feed. It calls warn for errors, and fail for panics.
 func NewFeed(board *Board, warn, fail func(what string, facts ...any)) *Feed {
 	return &Feed{board: board, warn: warn, fail: fail, looks: map[string]report.App{}, gone: map[string]bool{},
 		news: make(chan struct{}, 1)}

@@ -74,7 +74,7 @@ func TestFeed(t *testing.T) {
 		t.Errorf("the board shows %+v", l.Apps)
 	}
 	broken := look("c", rollout.Healthy, nil)
-	broken.Input.Head = strategies.Head{} // a Head without a render and an error must cause no panic; in practice, it has one of them
+	broken.Input.Head = strategies.Head{} // a Head with neither a render nor an error must cause no panic; real Heads have one of them
 	f.Tell(report.Report{Apps: []report.App{broken}, Gone: []string{"b"}})
 	awaitNames("a", "c")
 	f.Tell(report.Report{Gone: []string{"c"}})

@@ -28,7 +28,7 @@ func oidcOffice(t *testing.T, p *oidctest.Provider) (*office, *dashboard.OIDC) {
 func TestOIDC(t *testing.T) {
 	other, err := rsa.GenerateKey(rand.Reader, 2048)
 	must(t, err)
-	verified := func(email string, more ...any) map[string]any { // the parameter more has further claims: name and value in turn
+	verified := func(email string, more ...any) map[string]any { // the last arguments are further claims: name and value in turn
 		claims := map[string]any{"email": email, "email_verified": true}
 		for i := 0; i < len(more); i += 2 {
 			claims[more[i].(string)] = more[i+1]
@@ -127,7 +127,6 @@ func TestOIDCProviderThatIsAway(t *testing.T) {
 	o.visitor().signIn().promotes(200, "with a token meanwhile")
 }
 
-// TestCookiesOfASecureDashboard checks that Options.Secure gives all cookies the attribute Secure.
 func TestCookiesOfASecureDashboard(t *testing.T) {
 	p := oidctest.New(t)
 	token, digest := dashboard.NewToken()

@@ -67,7 +67,7 @@ func sampleOf(now time.Time, w status.Workload, moving bool) Sample {
 	return s
 }
 
-// appended adds s, unless only the time differs. A full list loses every second sample.
+// appended adds s, unless it differs from the last sample only in its time. A full list loses every second sample.
 func appended(list []Sample, s Sample) []Sample {
 	if n := len(list); n > 0 {
 		last := list[n-1]

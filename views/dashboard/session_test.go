@@ -23,8 +23,8 @@ func must(t testing.TB, err error) {
 	}
 }
 
-// TestASealIsForOnePurpose checks that open refuses a value that was sealed for another purpose. For example, every
-// visitor can get the cookie of a sign-in in progress, which must not be accepted as a session.
+// TestASealIsForOnePurpose checks that a value is refused if it was sealed for another purpose. For example, every visitor can get the
+// cookie of a sign-in in progress, which must not be accepted as a session.
 func TestASealIsForOnePurpose(t *testing.T) {
 	now := time.Now()
 	s := newSessions(func() time.Time { return now }, false)
@@ -41,7 +41,7 @@ func TestASealIsForOnePurpose(t *testing.T) {
 	compare.CheckNamed(t, "the same secret", [3]bool{false, false, true}, [3]bool{same("", ""), same("", "x"), same("x", "x")})
 }
 
-// FuzzOpen checks that open refuses each text that this process has not sealed.
+// FuzzOpen checks that sessions.open refuses each text that this process has not sealed.
 func FuzzOpen(f *testing.F) {
 	s := newSessions(time.Now, false)
 	sealed, err := s.seal("session", session{Person: Person{Name: "Ann"}, Expires: time.Now().Add(time.Hour)})
@@ -62,7 +62,7 @@ func FuzzOpen(f *testing.F) {
 }
 
 // TestRightsAreWhatARuleGives checks with random rules that a user has only verbs that a rule grants. After a sign-in with a token, only
-// rules with this token count. A group's rule grants verbs only to users with the group's claim.
+// rules with this token apply. A group's rule grants verbs only to users with the group's claim.
 func TestRightsAreWhatARuleGives(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	pick := func(from ...string) string { return from[random.IntN(len(from))] }
@@ -95,8 +95,8 @@ func TestRightsAreWhatARuleGives(t *testing.T) {
 	}
 }
 
-// FuzzAccessFile checks that read refuses a person who cannot be a commit's author, and a token that is no digest. No person may have the
-// empty token.
+// FuzzAccessFile checks that Access.read refuses a person who cannot be a commit's author, and a token that is no digest. No person may
+// have the empty token.
 func FuzzAccessFile(f *testing.F) {
 	_, digest := NewToken()
 	f.Add("apiVersion: gitrollout.dev/v1alpha1\nkind: DashboardAccess\npeople: [{name: a, email: b@c, token: '" + digest +

@@ -44,8 +44,8 @@ func (s *Server) showFleet(w http.ResponseWriter, r *http.Request) {
 	_ = json.NewEncoder(body).Encode(urgent(f, r.FormValue("q"), maxRecords))
 }
 
-// urgent returns the apps whose texts contain all words of q, but in total at most "most" records. Apps that need a
-// user come first, then apps that move or wait.
+// urgent returns the apps whose texts contain all words of q. Apps that need a user come first, then apps that move or
+// wait. The last apps are omitted if there are too many records.
 func urgent(f status.Fleet, q string, most int) status.Fleet {
 	ranks, sizes, records := map[string]int{}, map[string]int{}, 0
 	f.Apps = slices.DeleteFunc(slices.Clone(f.Apps), func(a status.FleetApp) bool {

@@ -20,7 +20,7 @@ import (
 	"gitrollout.dev/gitrollout/views/status"
 )
 
-// stagedOf returns a fleet of apps in two clusters. In dev, all apps are Healthy. change edits each app in prod.
+// stagedOf returns a fleet of apps in two clusters. In dev, all apps are Healthy. In prod, the given function edits each app.
 func stagedOf(names string, change func(a *status.App)) status.Fleet {
 	f := status.Fleet{Stages: []string{"dev", "prod"}, Notes: []string{"cluster lab: state branch lab: does not exist"}}
 	for _, name := range strings.Fields(names) {

@@ -15,7 +15,8 @@ import (
 )
 
 // Export returns pages that need no server, by file: index.html, app-NAME.html for each app and, with stages,
-// apps.html. They show only the data that needs no sign-in. Ages are as of "at". "of" names the commits.
+// apps.html. They show only the data that needs no sign-in. Ages refer to the time "at". The text "of" names the
+// commits.
 func (s *Server) Export(ctx context.Context, of string, at time.Time) (pages map[string][]byte, err error) {
 	pages, staged, list := map[string][]byte{}, s.Board.Staged.Load(), "index.html"
 	add := func(file, name, app string, answers map[string]any) {

@@ -149,7 +149,6 @@ func TestExportShowsNoMore(t *testing.T) {
 	compare.Check(t, []any{2, []string{"dev", "prod"}}, []any{len(staged.Apps), staged.Stages})
 }
 
-// TestExportFails checks that Export returns the errors of histories and of stages.
 func TestExportFails(t *testing.T) {
 	broken := errors.New("broken")
 	for isStaged, records := range map[bool]fakeRecords{false: {err: broken}, true: {}} {

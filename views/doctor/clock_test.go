@@ -18,7 +18,6 @@ func dated(t *testing.T, date string) *httptest.Server {
 	return server
 }
 
-// TestClocks checks the status of Clock's finding for several differences between the clocks.
 func TestClocks(t *testing.T) {
 	here := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 	for name, tt := range map[string]struct {

@@ -76,7 +76,7 @@ func newClients(config *rest.Config) (c clients, err error) {
 	return c, cmp.Or(errs[:]...)
 }
 
-// Examine adds findings about the cluster to e. now returns this machine's time.
+// Examine adds findings about the cluster to e. now() returns this machine's time.
 func (c Cluster) Examine(ctx context.Context, e *Examination, now func() time.Time) {
 	config := rest.CopyConfig(c.Config)
 	config.QPS, config.Timeout = -1, c.Wait
@@ -198,7 +198,7 @@ func (x *rightsExam) needs(apps []App, mapper meta.RESTMapper) {
 	}
 }
 
-// needsOfApp adds kinds that the API server does not serve to missing.
+// needsOfApp collects an app's rights. It also records the kinds that the API server does not serve.
 func (x *rightsExam) needsOfApp(app App, mapper meta.RESTMapper, as wants, missing map[string]bool) {
 	account := ""
 	writes := func(ref rollout.Ref, version ...string) error {
@@ -294,7 +294,7 @@ func (x *rightsExam) ask(ctx context.Context) {
 			denied[i] = !answer.Status.Allowed
 		}
 	})
-	missing := map[right][]string{} // denied verbs; keys have no verb
+	missing := map[right][]string{} // denied verbs; in the keys, the field verb is empty
 	for i, r := range all {
 		if errs[i] != nil {
 			x.e.Add("cluster.rights", Unknown, "", "the API server does not report the rights of %s: %v", x.who, errs[i])

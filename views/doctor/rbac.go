@@ -99,7 +99,7 @@ func writeRules(b *strings.Builder, rights map[string][]string) {
 	}
 }
 
-// right is gitrollout's if account is "".
+// right belongs to gitrollout's account if the field account is "".
 type right struct{ account, namespace, group, resource, verb string }
 
 func (r right) compare(o right) int {

@@ -61,8 +61,8 @@ func (r *Report) Add(c ClusterReport) {
 	}
 }
 
-// Check checks one cluster's files in a tree. own is gitrollout's namespace. rules is the policy, or nil. traffic is
-// like plan.Sides.Traffic. An error means that the tree cannot be read.
+// Check checks one cluster's files in a tree. Its parameters are own (gitrollout's namespace), rules (nil without a
+// policy) and traffic (see plan.Sides.Traffic). An error means that the tree cannot be read.
 func Check(
 	tree rollout.Tree, cluster, own string, rules *rollout.Policy, renderer *render.Renderer,
 	traffic func(rollout.Spec) rollout.AnalysisRun,
@@ -169,7 +169,7 @@ func checkApp(renderer *render.Renderer, tree rollout.Tree, app rollout.App) (Ap
 	return a, built, nil
 }
 
-// claim returns an error if another app has an object. Only equal objects with users' data may be in two apps.
+// claim returns an error if another app has an object, unless the object holds users' data and is equal in both apps.
 func claim(owners map[rollout.Ref]*rollout.Render, built *rollout.Render) error {
 	for _, o := range built.Objects {
 		ref := o.Ref()

@@ -12,8 +12,8 @@ import (
 	"gitrollout.dev/gitrollout/views/status"
 )
 
-// contentOf returns the render of an app without Rollout documents. A hook Job runs before each release, and another
-// after it. Both Jobs have the annotations in more (names and values in turn).
+// contentOf returns the render of an app without Rollout documents. A hook Job runs before each release, and another after it. The last
+// arguments are both Jobs' annotations (names and values in turn).
 func contentOf(commit string, content rollout.Hash, more ...string) *rollout.Render {
 	r := &rollout.Render{
 		Commit:    rollout.Commit{ID: commit, Author: "Ann <ann@example.com>", Subject: "version " + string(content), When: noon},

@@ -12,8 +12,8 @@ import (
 	"gitrollout.dev/gitrollout/views/status"
 )
 
-// TestWaitForCohort checks the status of an app that waits for its cohort: the app stays Healthy, waits without an error, and suggests the
-// command to enter. After the shared change has stopped, Entry.Asks means that a user must act.
+// TestWaitForCohort checks the status of an app that waits for its cohort: it is Healthy, waits without an error, and suggests the command
+// to end the wait. After the shared change has stopped, a user must act.
 func TestWaitForCohort(t *testing.T) {
 	w := rollout.Workload{Namespace: "shop", Name: "shop"}
 	of := func(commit string, hash rollout.Hash) *rollout.Render {

@@ -30,14 +30,14 @@ type Progress struct {
 // Evidence tells how strongly the requests speak against the new version. Without a sequential test, only Note is set.
 type Evidence struct {
 	Value    float64 `json:"value,omitzero"`   // 1 before the first comparison
-	Release  float64 `json:"release,omitzero"` // mean of the metrics that share Limit
+	Release  float64 `json:"release,omitzero"` // mean Value of the metrics that share Limit
 	Limit    float64 `json:"limit,omitzero"`   // if Release reaches Limit, the release fails
 	Share    float64 `json:"share,omitzero"`   // log(Release) / log(Limit), within 0..1
 	Requests struct {
 		Canary int `json:"canary"`
 		Stable int `json:"stable"`
 	} `json:"requests,omitzero"` // at the present weight
-	Differences []Difference `json:"differences,omitempty"` // one or, for a histogram, one for each bound
+	Differences []Difference `json:"differences,omitempty"` // one difference or, for a histogram, one for each bound
 	Note        string       `json:"note,omitempty"`        // why the data is not enough
 }
 
@@ -59,7 +59,7 @@ func (d Difference) String() (text string) {
 	return strings.ReplaceAll(text, "-", "−")
 }
 
-// Analyses returns runs with evidence. metrics holds their definitions.
+// Analyses returns runs with evidence, which needs the metrics' definitions.
 func Analyses(runs []rollout.AnalysisRun, metrics []rollout.Metric) (all []Analysis) {
 	for _, r := range runs {
 		a := Analysis{AnalysisRun: r}
@@ -99,8 +99,8 @@ func analysesOf(in strategies.Input, specs []rollout.Spec, workloads []Workload)
 	return all
 }
 
-// Seeing returns a function that adds Sees to the runs of a release in flight. The first call for a comparison takes
-// about 0.1 s.
+// Seeing returns a function that sets Progress.Sees in the runs of a release in flight. The first call for a comparison
+// takes about 0.1 s.
 func Seeing() func(App) App {
 	known := strategies.Known{}
 	return func(a App) App { return a.seen(known) }

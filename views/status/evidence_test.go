@@ -13,7 +13,7 @@ import (
 	"gitrollout.dev/gitrollout/views/status"
 )
 
-// tested returns the record of a sequential test with the given evidence, after 1240 and 4960 requests.
+// tested returns the record of a sequential test with the given evidence, after 1240 canary and 4960 stable requests.
 func tested(value float64, metrics int, tests ...rollout.Test) *rollout.Sequential {
 	for i := range tests {
 		for r := range tests[i].Logs {

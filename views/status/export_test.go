@@ -11,4 +11,4 @@ var (
 	WaitingOf   = waitingOf   // returns the text about the waits of several workloads
 )
 
-func (a App) Seen(known strategies.Known) App { return a.seen(known) } // adds the known figures of detections
+func (a App) Seen(known strategies.Known) App { return a.seen(known) } // sets Progress.Sees, with a cache of detections

@@ -74,7 +74,8 @@ type Transition struct {
 	back     Outcome            // outcome, if a rollback is in progress; else ""
 }
 
-// Releases returns the releases, newest first. events are oldest first. If whole is true, no event is missing.
+// Releases returns the releases, newest first. events are oldest first. The flag "whole" means that no event is
+// missing.
 func Releases(events []Event, whole bool) []Past {
 	var h chronicle
 	for i, e := range events {
@@ -160,7 +161,7 @@ func (h *chronicle) open() *Past {
 	return nil
 }
 
-// is compares hash and start, because a retry has the same hash.
+// is also compares the start, because a retry has the earlier attempt's hash.
 func (p *Past) is(r *rollout.Release) bool { return p.Hash == r.Hash && p.Started.Equal(r.Since) }
 
 func (p *Past) ended(at time.Time) { p.Ended = new(at.UTC()) }
@@ -262,8 +263,8 @@ func Standing(s rollout.State) string {
 	return text
 }
 
-// wait tracks a release whose hooks run before it begins. When the release stops waiting, wait returns it. If it
-// neither begins nor is rejected, wait also adds it to h.past.
+// wait tracks a release whose hooks run before it begins. When the release stops waiting, wait returns it. If the
+// release neither begins nor is rejected, wait also adds it to h.past.
 func (h *chronicle) wait(e Event) (ended *Past) {
 	run, waits := h.waitsFor(e.State)
 	if p := h.waiting; p != nil && !(waits && run.Release == p.Hash) {

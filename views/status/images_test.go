@@ -9,7 +9,6 @@ import (
 	"gitrollout.dev/gitrollout/views/status"
 )
 
-// TestImagesText checks the text of a version's images beside the images of another version.
 func TestImagesText(t *testing.T) {
 	for _, c := range []struct{ images, other, want string }{
 		{"acme/web:v2 proxy:1", "acme/web:v1 proxy:1", "web:v1 → v2"},

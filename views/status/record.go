@@ -32,7 +32,8 @@ func (r *Record) Visit(s propose.Snapshot) (releases int, err error) {
 	return len(r.releases), err
 }
 
-// Releases returns the releases in the visited commits, newest first. If whole is true, Visit has read all commits.
+// Releases returns the releases in the visited commits, newest first. The flag "whole" means that Visit has read all
+// commits.
 func (r *Record) Releases(whole bool) ([]Past, error) {
 	if whole {
 		if err := r.changed(""); err != nil {
@@ -43,8 +44,8 @@ func (r *Record) Releases(whole bool) ([]Past, error) {
 	return Releases(r.events, whole), nil
 }
 
-// changed adds an Event if the last visited commit changed the file. before is the file's blob id in the next older
-// commit.
+// changed adds an Event if the last visited commit changed the file. The argument is the file's blob id in the next
+// older commit.
 func (r *Record) changed(before string) error {
 	if r.id == "" || r.id == before {
 		return nil

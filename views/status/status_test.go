@@ -457,8 +457,8 @@ func TestMetrics(t *testing.T) {
 	compare.CheckNamed(t, "the URL, which may have a token", false, strings.Contains(string(data), "secret"))
 }
 
-// TestElapsedInQueries checks that a shown query has the window of the last measurement. The window {{elapsed}} begins with the run, the
-// step or the recorded counts, and {{release.elapsed}} with the release or the watch. A query that was not sent keeps the placeholder.
+// TestElapsedInQueries checks that a shown query has the window of the last measurement. {{elapsed}} begins with the run, the step or the
+// recorded counts. {{release.elapsed}} begins with the release or the watch. A query that was not sent keeps the placeholder.
 func TestElapsedInQueries(t *testing.T) {
 	const query = "a[{{elapsed}}s] b[{{ release.elapsed }}s]"
 	run := func(name string, at time.Time, e *rollout.Sequential) rollout.AnalysisRun {
@@ -622,7 +622,6 @@ func TestNotesAndHeldTexts(t *testing.T) {
 	}
 }
 
-// TestOfCluster checks an app's status that is read from the cluster alone.
 func TestOfCluster(t *testing.T) {
 	since := func(n int) []time.Time { return make([]time.Time, n) }
 	old := rollout.Revision{Name: "old", Hash: "h1-1", Pods: 3, ReadySince: since(3)}

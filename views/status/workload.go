@@ -151,7 +151,7 @@ func (w Workload) MarshalJSON() ([]byte, error) {
 	type all Workload
 	return json.Marshal(struct {
 		all
-		Replicas   *int `json:"replicas,omitempty"` // unknown if only the cluster has the number
+		Replicas   *int `json:"replicas,omitempty"` // omitted if Git lacks the number and the cluster was not read
 		Ready      *int `json:"ready,omitempty"`
 		Weight     *int `json:"weight,omitempty"`
 		RealWeight *int `json:"realWeight,omitempty"`

@@ -18,7 +18,7 @@ import (
 
 var update = flag.Bool("update", false, "rewrite the golden files")
 
-// at returns the time at which all views are drawn. before returns the time that is d earlier.
+// at returns the time at which all views are drawn. before(d) returns this time minus d.
 func at() time.Time { return time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC) }
 
 func before(d time.Duration) time.Time { return at().Add(-d) }
@@ -56,7 +56,7 @@ func revision(role, deployment, podHash string, ready, desired int, since time.D
 		Pods: pods(deployment+"-"+podHash, "Running", ready, since)}
 }
 
-// steps returns the four steps of a canary. The step at index current is in progress.
+// steps returns the four steps of a canary. The step at the given index is in progress.
 func steps(current int) []status.Step {
 	list := []status.Step{{Text: "setWeight 20", Weight: 20}, {Text: "pause", Weight: 20}, {Text: "setWeight 60", Weight: 60},
 		{Name: "soak", Text: "pause 10m0s", Weight: 60}}

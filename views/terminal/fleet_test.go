@@ -63,7 +63,8 @@ func TestFleetFilter(t *testing.T) {
 	}
 }
 
-// TestListOfSharedChanges checks the lines that count the apps of shared changes, the wide column of cohorts, and the order by change.
+// TestListOfSharedChanges checks the lines that count the apps of shared changes, the cohorts' column of a wide list, and the order by
+// change.
 func TestListOfSharedChanges(t *testing.T) {
 	l := fleet()
 	place := func(id string, cohort int, state string) *status.Shared {
@@ -84,7 +85,6 @@ func TestListOfSharedChanges(t *testing.T) {
 	compare.CheckNamed(t, "lines in a window of 8", true, strings.Count(window, "\n") <= 8)
 }
 
-// TestMissed checks that Missed returns the patterns that match no app.
 func TestMissed(t *testing.T) {
 	f := terminal.Filter{Names: []string{"shop", "api-*", "shp", "x?"}, Phases: []string{"Degraded"}}
 	compare.Check(t, []string{"shp", "x?"}, f.Missed(fleet()))

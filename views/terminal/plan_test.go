@@ -75,7 +75,6 @@ func TestPlanViews(t *testing.T) {
 	golden(t, "doctor", terminal.Examination(e, terminal.Look{Width: 80, Now: at()}))
 }
 
-// TestReport checks the view of the validate command's report.
 func TestReport(t *testing.T) {
 	bad := &rollout.InvalidError{File: "apps/web/kustomization.yaml", Field: "resources[0]", Msg: "gone.yaml\x1b does not exist"}
 	r := doctor.Report{Errors: 2, Warnings: 1, Clusters: []doctor.ClusterReport{

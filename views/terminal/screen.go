@@ -18,7 +18,7 @@ type Screen struct {
 	last    []string
 }
 
-// Draw draws the text that text returns. On a small terminal, it draws fewer pods.
+// Draw draws the result of the function text. On a small terminal, it draws fewer pods.
 func (s *Screen) Draw(k Look, columns, rows int, text func(Look) string) error {
 	k.Rows = rows - 1
 	var drawn string
@@ -43,7 +43,7 @@ func (s *Screen) show(text string, columns, rows int) error {
 	if n := height(s.last, columns); n > 0 {
 		b.WriteString("\x1b[" + strconv.Itoa(n) + "A\r")
 	}
-	same, cleared := true, false // the lines so far are in their old rows
+	same, cleared := true, false // same: all lines so far are in their old rows
 	for i, line := range lines {
 		same = same && i < len(s.last) && height(s.last[i:i+1], columns) == height([]string{line}, columns)
 		if same && s.last[i] == line {

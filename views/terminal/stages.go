@@ -43,7 +43,7 @@ func Fleet(f status.Fleet, detail bool, k Look) string {
 }
 
 // stageCell returns "◐ web:v3 5m 1/4" or similar: the newest version, its age, and how many clusters have it. The most
-// urgent cluster decides the symbol. On a terminal, the version is cut to fit the cell into room columns.
+// urgent cluster decides the symbol. On a terminal, a version that is too long for the cell is cut.
 func stageCell(all []status.App, room int, k Look) span {
 	if len(all) == 0 {
 		return span{"-", dim}

@@ -208,7 +208,6 @@ func TestFleetLine(t *testing.T) {
 	compare.Check(t, "prod  3 apps:  ✖ 1 Degraded  ‖ 2 Paused  ■ 1 held\n", fleetLine(l, Look{}))
 }
 
-// TestLine checks the line that describes an app's state.
 func TestLine(t *testing.T) {
 	moving := status.Workload{
 		Workload: "shop/web", Moving: true, Step: 2, Weight: 20, FullWeight: 100,

@@ -48,7 +48,7 @@ func TestNoTextControlsTheTerminal(t *testing.T) {
 
 const disguised = "\u202ename\u2066\x1b]0;owned\a\x1b[2J\u009b"
 
-// disguise fills a view's data. It sets every text to disguised, and gives every list one element.
+// disguise fills a view's data. It sets every text to the constant disguised, and gives every list one element.
 func disguise(v reflect.Value, depth int) {
 	switch v.Kind() {
 	case reflect.String:

@@ -129,7 +129,7 @@ func TestChips(t *testing.T) {
 }
 
 // TestSharedChanges checks the fleet page with a change of a file that several apps share. If the page is sorted by change, these apps come
-// first. The page counts them by state, and a click on the change shows only them.
+// first. The page counts them by state, and the counts follow updates. A click on the change shows only its apps.
 func TestSharedChanges(t *testing.T) {
 	now := time.Now()
 	apps := some(now)

@@ -1,3 +1,3 @@
 // Package plain checks that gitrollout renders folders of manifests as `kustomize create` and `kustomize build` do, and
-// variables as Flux does.
+// substitutes variables as Flux does.
 package plain
