@@ -56,7 +56,7 @@ func (c *cohorts) entry(
 		return entries.Of(a.App, s, head, p, now)
 	}
 	e, err := ask()
-	// The record may have changed meanwhile, for example by a rename.
+	// The record may have changed meanwhile.
 	for record, _ := c.states.at(); record != c.of[1]; record, _ = c.states.at() {
 		changed = c.refresh(v)
 		e, err = ask()

@@ -25,7 +25,6 @@ func (r *stateStore) isJoint(branch string, apps []string) bool {
 
 type joint struct{ *committer }
 
-// renew pushes joint branches, or marks them as stale.
 func (r joint) renew(ctx context.Context, now time.Time) {
 	v := r.current()
 	groups := r.states.awaiting(v, nil)

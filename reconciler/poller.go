@@ -33,7 +33,6 @@ type poller struct {
 	judged      string // commit and reason of the refusal that was judged last
 }
 
-// gitView is an immutable view of the users' branch after a fetch.
 type gitView struct {
 	branch  *source.Branch
 	refused *rollout.Refusal
@@ -235,8 +234,7 @@ func (l *poller) findApps(was, next *gitView) {
 	}
 }
 
-// withDecisions adds an app's promotion and calendar. Views share unchanged apps to save memory, but not if the head is
-// refused, because holdUnverified changes apps.
+// Views share unchanged apps to save memory, but not if the head is refused, because holdUnverified changes apps.
 func (l *poller) withDecisions(was, next *gitView, a appView) *appView {
 	e, _ := l.states.of(a.Name)
 	a.promotion = next.branch.Promotion(e.state.Named(a.App))

@@ -22,7 +22,6 @@ type preparer struct {
 	peers     *peers
 }
 
-// prepare returns an app with the given state, and an error while the app's head or approval is unknown.
 func (p preparer) prepare(v *gitView, a *appView, s rollout.State, now time.Time) (app source.App, unknown error) {
 	t := source.Trust{IsKnown: true, Refused: a.refused}
 	a, barred := p.approvals.permitted(v, a)
@@ -55,8 +54,7 @@ func (p preparer) prepare(v *gitView, a *appView, s rollout.State, now time.Time
 	return source.Prepare(v.branch, a.App, s, head, promotion, t), t.Unknown
 }
 
-// head returns an app's head and a conflict with another app's object. If "ready" is false, the head or the conflict is
-// unknown.
+// If "ready" is false, the head or the conflict is unknown.
 func (p preparer) head(v *gitView, a *appView) (head strategies.Head, conflict *rollout.InvalidError, ready bool) {
 	switch {
 	case a.head != nil:

@@ -185,7 +185,7 @@ func (r *Reconciler) reconcile(ctx context.Context, app string, clock func() tim
 	return true, t.err
 }
 
-// isOurs reports whether the app is known. A cluster object's label may name an unknown app.
+// A cluster object's label may name an unknown app.
 func (r *Reconciler) isOurs(app string) bool {
 	v := r.in.current()
 	if v == nil || !r.mayHandle(app) {
@@ -202,7 +202,6 @@ func (o *Options) mayHandle(app string) bool { return o.Only == nil || slices.Co
 // the push.
 const whileWaiting = time.Second
 
-// applyRecorded applies a recorded transition, unless a later rollback was applied.
 func (r *Reconciler) applyRecorded(ctx context.Context, done recorded, now time.Time) error {
 	m, isRecorded := r.cacheOf(done.app.Name), done.commit != ""
 	m.routing.looked(now)

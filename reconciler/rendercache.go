@@ -74,7 +74,6 @@ func (c *renderCache) head(v *gitView, app rollout.App) (head strategies.Head, r
 	return head, ready
 }
 
-// packedHead returns a head whose render lacks Objects.
 func (c *renderCache) packedHead(v *gitView, app rollout.App) (head strategies.Head, ready bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -267,7 +266,7 @@ func (c *renderCache) keep(app string, b built) {
 	c.at[app] = all[:min(len(all), kept)]
 }
 
-// headIs stores a new head. An unchanged render keeps its commit.
+// An unchanged render keeps its commit.
 func (c *renderCache) headIs(j job, made strategies.Head, policy *rollout.Policy) {
 	h := c.heads[j.app.Name]
 	if h == nil || h.want != j.commit {
@@ -303,7 +302,6 @@ func (c *renderCache) headIs(j job, made strategies.Head, policy *rollout.Policy
 	}
 }
 
-// reach sets a head's commit, and makes the rivals that wait for this commit due.
 func (c *renderCache) reach(h *headRender, commit string) {
 	for _, app := range h.rivals {
 		c.touch(app)
@@ -369,7 +367,7 @@ func (c *renderCache) build(j *job) (made strategies.Head) {
 }
 
 // rollbackRender returns the render of a refused head if a release is in flight and the head equals the stable version,
-// because no check may stop a rollback. Otherwise, rollbackRender returns nil.
+// because no check may stop a rollback.
 func (c *renderCache) rollbackRender(tree Snapshot, app rollout.App, held rollout.HeldReason) *rollout.Render {
 	app.Sealed = held == rollout.HeldUndecryptable
 	e, _ := c.states.of(app.Name)

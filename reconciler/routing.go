@@ -7,7 +7,6 @@ import (
 	"gitrollout.dev/gitrollout/strategies"
 )
 
-// routing stores the applied routing and its age.
 type routing struct {
 	held  string    // last applied routing
 	key   string    // routing that "began" belongs to
@@ -15,7 +14,6 @@ type routing struct {
 }
 
 // since returns the time of the first pass after the state's routing was applied. Before this pass, it returns "now".
-// Without a routing, it returns zero.
 func (r *routing) since(s rollout.State, source *rollout.Render, now time.Time) time.Time {
 	if source == nil {
 		return time.Time{}

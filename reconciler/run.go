@@ -218,7 +218,6 @@ func pushAt(since, last, earliest time.Time, urgent bool) time.Time {
 	return rollout.Later(rollout.Soonest(last.Add(gathering), since.Add(mostGathering)), earliest)
 }
 
-// flush records the due transitions. After a conflict, it requests a fetch and returns nil.
 func (r *Reconciler) flush(ctx context.Context) error {
 	refused, err := r.out.flush(ctx, time.Now())
 	if errors.Is(err, rollout.ErrConflict) {

@@ -32,7 +32,7 @@ type verdict struct {
 	shares bool      // if route is set: the experiment's pods also get requests
 }
 
-// gates are in order. The first closed gate keeps a workload at its step. No gate delays a rollback.
+// gates are checked in order. The first closed gate keeps a workload at its step. No gate delays a rollback.
 var gates = gateList{
 	{"hold", gateHold},
 	{"base", gateBase},
@@ -193,8 +193,8 @@ func gateBase(_ Input, m workloads.Staged) verdict {
 	return verdict{text: text, broken: why + ": all pods return to the stable version first"}
 }
 
-// gateWindow starts no further step while the calendar allows no releases. It delays no promotion in progress. It
-// delays no verified version, because users may need this version.
+// gateWindow starts no further step while the calendar allows no releases. A promotion in progress continues. So does a
+// verified version, because users may need it.
 func gateWindow(in Input, m workloads.Staged) verdict {
 	if in.State.Release.Fast || m.Step >= m.PromotionStep() {
 		return verdict{done: true}

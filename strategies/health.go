@@ -91,7 +91,7 @@ type ailment struct {
 	deadline time.Duration
 }
 
-// Ailing describes the unhealthy objects; "" during a release.
+// Ailing describes the unhealthy objects, except during a release.
 func Ailing(in Input) string {
 	if !isResting(in.State) {
 		return ""

@@ -222,7 +222,7 @@ func awaitHook(
 }
 
 // endOf returns a run with its Job's result. A running Job counts as failed a minute after its hook's deadline. If Git
-// lacks the hook or another release began the run, the parameter its is nil.
+// lacks the hook or another release began the run, endOf gets no hook.
 func endOf(
 	now time.Time, run rollout.HookRun, its *hook.Hook, state rollout.JobState,
 ) (over rollout.HookRun, isOver bool) {

@@ -119,8 +119,7 @@ func (l *hookLife) isCommitted(was, is rollout.State, subject string) {
 	}
 }
 
-// hold fails the test for each hook of the given time (before, after or abort) that has neither succeeded nor failed with an ignored
-// failure.
+// hold checks that each hook of the given time (before, after or abort) has succeeded, or has failed with an ignored failure.
 func (l *hookLife) hold(subject, commit string, release rollout.Hash, when rollout.HookWhen, runs []rollout.HookRun) {
 	for _, h := range hook.At(l.git.at(commit).Objects, when, hook.Release{}) {
 		if !slices.ContainsFunc(runs, func(r rollout.HookRun) bool {

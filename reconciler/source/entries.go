@@ -239,7 +239,6 @@ func (e *Entries) ID(file string) string {
 	return entry.ID
 }
 
-// differs reports whether a file differs between a commit and the head.
 func (e *Entries) differs(commit, file string) (differs bool, err error) {
 	if differs, known := e.others[commit][file]; known {
 		return differs, nil
