@@ -11,7 +11,7 @@ import (
 type configRef struct{ kind, name string }
 
 // configTypes lists the pod spec's types that name a ConfigMap or Secret, and the field that has the name. A
-// LocalObjectReference names a Secret, such as a volume's credentials.
+// LocalObjectReference names a Secret.
 var configTypes = map[reflect.Type]struct{ kind, field string }{
 	reflect.TypeFor[corev1.ConfigMapEnvSource]():    {"ConfigMap", "Name"},
 	reflect.TypeFor[corev1.ConfigMapKeySelector]():  {"ConfigMap", "Name"},

@@ -117,7 +117,6 @@ func (t *turn) take(ctx, leading context.Context, work func(context.Context) err
 
 var errLeaseLost = errors.New("the Lease is lost: another replica continues")
 
-// leaseKey is the context key of a func() bool, which reports whether this process holds the Lease.
 type leaseKey struct{}
 
 // fenced sends changes only while this process holds the context's Lease. A suspended process may resume before

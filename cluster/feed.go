@@ -160,7 +160,6 @@ func (f *feed[R]) report(err error) {
 	f.failed = make(chan struct{})
 }
 
-// blind returns why the feed receives no changes, and since when.
 func (f *feed[R]) blind() (since time.Time, why error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -17,7 +17,7 @@ import (
 // revision is a ReplicaSet or ControllerRevision.
 type revision struct {
 	stamp
-	kind      string // such as ReplicaSet
+	kind      string
 	hash      rollout.Hash
 	pin       rollout.Pin
 	number    int

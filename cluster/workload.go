@@ -102,7 +102,7 @@ type workloadTable struct {
 	*workloadKind
 	objects   atomic.Pointer[kind] // nil before the first list
 	revisions *table[*revision]
-	unseen    error // the error of the watch, or nil
+	unseen    error
 }
 
 func newWorkloads(tell func(app string), namespaces ...string) *workloads {

@@ -88,8 +88,7 @@ func (r *Repo) ensureAll(ctx context.Context, ids []plumbing.Hash, what string) 
 	return lost, err
 }
 
-// bringByID fetches all commits that the server has. If the server lacks commits, it refuses the request and names only
-// the first.
+// bringByID fetches all commits that the server has.
 func (r *Repo) bringByID(ctx context.Context, ids []plumbing.Hash) error {
 	v2, err := r.bringAll(ctx, ids)
 	if !isMissing(err) {

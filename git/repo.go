@@ -122,6 +122,6 @@ var (
 	ErrUnreachable = wire.ErrUnreachable
 	// ErrNotFound means that the repository, branch or commit does not exist.
 	ErrNotFound = wire.ErrNotFound
-	// ErrRejected means that the server refused a push, for example by a hook.
+	// ErrRejected means that the server refused a push.
 	ErrRejected = wire.ErrRejected
 )

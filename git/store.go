@@ -36,7 +36,7 @@ type stored struct {
 	complete atomic.Bool                        // verify found all objects below
 }
 
-// overhead is an object's memory besides its content, such as the map bucket.
+// overhead is an object's memory besides its content.
 const overhead = 160
 
 func newStore() *store {

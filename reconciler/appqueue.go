@@ -7,7 +7,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// RunOnce uses the maps, and Run uses the queue.
+// appQueue stores when each app is due. RunOnce uses the maps, and Run uses the queue.
 type appQueue struct {
 	mu     sync.Mutex
 	now    map[string]bool

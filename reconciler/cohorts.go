@@ -30,8 +30,8 @@ type cohorts struct {
 	next    atomic.Pointer[string]     // app that the next wake makes due
 }
 
-// entry returns an app's place in a shared change, or nil without one. After an error, the place is unknown, and the app
-// waits.
+// entry returns an app's place in a shared change, or nil without a change. After an error, the place is unknown, so
+// the app waits.
 func (c *cohorts) entry(
 	v *gitView, a *appView, s rollout.State, head strategies.Head, p *rollout.Promotion, now time.Time,
 	isOlder bool,

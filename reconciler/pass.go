@@ -384,7 +384,7 @@ func (k *applier) accepted(ctx context.Context, s *pass, commit string) (map[str
 	return known, nil
 }
 
-// Unrecorded analyses wait, because their start time may change.
+// measure starts due measurements of recorded analyses. Unrecorded analyses wait, because their start time may change.
 func (r *Reconciler) measure(s transition, record rollout.State) {
 	if r.Analyzer == nil || s.decision.Stale {
 		return

@@ -234,7 +234,8 @@ func (l *poller) findApps(was, next *gitView) {
 	}
 }
 
-// Views share unchanged apps to save memory, but not if the head is refused, because holdUnverified changes apps.
+// withDecisions adds an app's promotion and calendar. Views share unchanged apps to save memory, but not if the head is
+// refused, because holdUnverified changes apps.
 func (l *poller) withDecisions(was, next *gitView, a appView) *appView {
 	e, _ := l.states.of(a.Name)
 	a.promotion = next.branch.Promotion(e.state.Named(a.App))

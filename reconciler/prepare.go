@@ -54,7 +54,8 @@ func (p preparer) prepare(v *gitView, a *appView, s rollout.State, now time.Time
 	return source.Prepare(v.branch, a.App, s, head, promotion, t), t.Unknown
 }
 
-// If "ready" is false, the head or the conflict is unknown.
+// head returns an app's head and a conflict with another app's object. If "ready" is false, the head or the conflict is
+// unknown.
 func (p preparer) head(v *gitView, a *appView) (head strategies.Head, conflict *rollout.InvalidError, ready bool) {
 	switch {
 	case a.head != nil:

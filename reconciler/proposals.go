@@ -12,7 +12,8 @@ import (
 	"gitrollout.dev/gitrollout/strategies"
 )
 
-// "all" has the apps that await approval, by joint branch.
+// proposals returns the updates of an app's own proposal branches. "all" has the apps that await approval, by joint
+// branch.
 func (r *committer) proposals(ctx context.Context, v *gitView, s transition, all map[string][]string) []rollout.Update {
 	before, after := s.input, s.input
 	before.State, after.State = s.before, s.decision.State
@@ -86,7 +87,7 @@ func ordered(c propose.Change, branch, old, parent string) rollout.Update {
 	return rollout.Update{Branch: branch, Old: old, Parent: parent, Edits: c.Edits, Message: c.Message, When: c.When}
 }
 
-// An unreadable branch is checked again later.
+// planned returns the update of a proposal's branch, if one is needed. An unreadable branch is checked again later.
 func (r *committer) planned(ctx context.Context, v *gitView, app, branch string, p propose.Plan) []rollout.Update {
 	p.Existing = r.states.isProposed(branch)
 	if p.Existing != "" && p.Wanted != nil {

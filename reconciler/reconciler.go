@@ -185,7 +185,7 @@ func (r *Reconciler) reconcile(ctx context.Context, app string, clock func() tim
 	return true, t.err
 }
 
-// A cluster object's label may name an unknown app.
+// isOurs reports whether the app is known. A cluster object's label may name an unknown app.
 func (r *Reconciler) isOurs(app string) bool {
 	v := r.in.current()
 	if v == nil || !r.mayHandle(app) {

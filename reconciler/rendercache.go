@@ -266,7 +266,7 @@ func (c *renderCache) keep(app string, b built) {
 	c.at[app] = all[:min(len(all), kept)]
 }
 
-// An unchanged render keeps its commit.
+// headIs stores a new head. An unchanged render keeps its commit.
 func (c *renderCache) headIs(j job, made strategies.Head, policy *rollout.Policy) {
 	h := c.heads[j.app.Name]
 	if h == nil || h.want != j.commit {

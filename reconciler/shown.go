@@ -10,7 +10,7 @@ import (
 	"gitrollout.dev/gitrollout/strategies"
 )
 
-// "removed" holds each app's deleted proposals.
+// forgeUpdates returns nil without a forge. "removed" holds each app's deleted proposals.
 func (r *committer) forgeUpdates(
 	ctx context.Context, v *gitView, all []transition, removed map[string][]rollout.Proposal,
 ) *report.Shown {

@@ -86,7 +86,7 @@ func (x *stages) inputs(cluster, app, commit string) (fleet.Inputs, error) {
 	return in, fmt.Errorf("commit %s in cluster %s %w", rollout.ShortID(commit), cluster, source.ErrNotReady)
 }
 
-// After an error, the app asks again later.
+// make computes the inputs that a job requests. After an error, the app asks again later.
 func (x *stages) make(j job) {
 	x.mu.Lock()
 	reader := cmp.Or(x.readers[j.cluster], source.NewReader(j.cluster, x.Renderer))
@@ -128,7 +128,7 @@ func (x *stages) line(v *gitView, app, from string) ([]Snapshot, error) {
 	return nil, fmt.Errorf("the history since %s %w", rollout.ShortID(from), source.ErrNotReady)
 }
 
-// After an error, "from" counts as too old.
+// setLine stores the commits since "from". After an error, "from" counts as too old.
 func (x *stages) setLine(v *gitView, from string, line []Snapshot, err error) {
 	x.mu.Lock()
 	defer x.mu.Unlock()

@@ -210,7 +210,7 @@ func (r *stateStore) noteWriter(w rollout.Writer) error {
 	}
 }
 
-// If the last writer was another process, the epoch increases.
+// nextWriter returns this process as writer. If the last writer was another process, the epoch increases.
 func (r *stateStore) nextWriter() rollout.Writer {
 	switch {
 	case r.epoch > 0:

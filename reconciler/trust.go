@@ -118,7 +118,7 @@ func (l *poller) recorded(ctx context.Context, a *appView, foreign []string) (*r
 	return l.reader.Render(tree, e.state.Named(a.App))
 }
 
-// "at" and "held" are the app's present render and error.
+// changes reports whether a commit would change an app. "at" and "held" are the app's present render and error.
 func (l *poller) changes(tree Snapshot, a *appView, at *rollout.Render, held error) bool {
 	promotion, found, err := tree.Lookup(cmp.Or(a.promotion.Path, rollout.PromotionPath(l.Cluster, a.Name)))
 	if err != nil || found && promotion.ID != a.promotion.ID || !found && a.promotion.ID != "" {

@@ -63,7 +63,7 @@ func (b *Violations) Add(o Violations) {
 	b.ClusterResources = distinct(slices.Concat(b.ClusterResources, o.ClusterResources))
 }
 
-// Lines returns the entry's YAML fields that would allow the objects. No field allows gitrollout's own namespace.
+// Lines returns the entry's YAML fields that would allow the objects.
 func (b Violations) Lines(namespaces, clusterResources []string) (lines []string) {
 	line := func(field string, has, more []string) {
 		if len(more) > 0 {

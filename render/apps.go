@@ -223,8 +223,8 @@ func (f *treeFS) orNoObject(dir string, listed []string, err error) error {
 
 const maxManifests = 10_000
 
-// manifests returns the sorted relative paths of a folder's manifests. A subfolder with a kustomization is one entry,
-// and its files are not listed. Above maxManifests, the list is incomplete.
+// manifests returns the sorted relative paths of a folder's manifests. A subfolder with a kustomization is one entry.
+// Above maxManifests, the list is incomplete.
 func manifests(tree rollout.Tree, dir string, d rollout.Directory) (found []string, err error) {
 	seen := 0
 	var folder func(below string) error

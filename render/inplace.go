@@ -62,7 +62,7 @@ func (p inPlace) refuse(d *document, own *rollout.Reader) {
 // mergeUnavailable reads maxUnavailable. For kinds with ordinals, the default is 0: all pods must be available.
 func (d *document) mergeUnavailable(o rollout.Object, at string, other *rollout.Reader) {
 	if p := d.spec.Partition; p != nil && !p.Ordered {
-		_ = d.spec.MaxUnavailable.ReadValue(p.Unavailable) // the default of the partitioned kind
+		_ = d.spec.MaxUnavailable.ReadValue(p.Unavailable)
 	}
 	form := deployStrategy{}.RollingUpdate
 	other.Read(at, rollout.In(o, at), &form)

@@ -2,8 +2,7 @@ package rollout
 
 import "time"
 
-// Experiment is a step that runs additional pods until its duration is over and required analyses have passed. Only
-// templates with a weight get users' requests.
+// Experiment is a step that runs additional pods until its duration is over and required analyses have passed.
 type Experiment struct {
 	Templates []ExperimentTemplate
 	Analyses  []ExperimentAnalysis

@@ -14,7 +14,7 @@ import (
 	"time"
 )
 
-// Reader reads one document strictly into structs. See Field for tags.
+// Reader reads one document strictly into structs.
 type Reader struct {
 	Argo     bool          // the document is of Argo Rollouts
 	Hide     bool          // messages leave out the document's texts, which may be credentials

@@ -127,8 +127,8 @@ type Render struct {
 	Unopened  []string          // encrypted files read without a key, sorted
 	Generated []Ref             // objects generated for routers during releases, sorted
 
-	packed string  // Objects as JSON, after Pack
-	of     *Render // the packed render from which Unpacked made this render
+	packed string // Objects as JSON, after Pack
+	of     *Render
 }
 
 // Pack stores Objects as JSON, which takes a tenth of the memory. Objects is then nil.

@@ -115,7 +115,7 @@ type Step struct {
 // Pause waits for a duration, a schedule's next match or, with neither, a promotion.
 type Pause struct {
 	Duration *time.Duration `json:"duration" min:"1" fix:"leave duration out to wait for a promotion"`
-	// Timeout limits the wait for a promotion. OnTimeout says what follows.
+	// Timeout limits the wait for a promotion.
 	Timeout   *time.Duration `json:"timeout" own:"" min:"1" fix:"leave timeout out to wait for a promotion"`
 	OnTimeout string         `json:"onTimeout" own:"" oneOf:"abort promote"` // "" without Timeout; default: abort
 	// Until is a cron schedule. Its next match ends the pause.
@@ -171,10 +171,10 @@ func (Amount) Shape() map[string]any {
 	return either(map[string]any{"type": "integer", "minimum": 0, "maximum": math.MaxInt32}, pattern(`^[0-9]+%?$`))
 }
 
-// RoundUp returns the amount out of n pods, rounded like maxSurge. 25% of 10 is 3.
+// RoundUp returns the amount out of n pods, rounded like maxSurge.
 func (a Amount) RoundUp(n int) int { return a.of(n, 99) }
 
-// RoundDown returns the amount out of n pods, rounded like maxUnavailable. 25% of 10 is 2.
+// RoundDown returns the amount out of n pods, rounded like maxUnavailable.
 func (a Amount) RoundDown(n int) int { return a.of(n, 0) }
 
 func (a Amount) of(n, hundredths int) int {

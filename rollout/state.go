@@ -79,7 +79,7 @@ type Entered struct {
 	Place
 }
 
-// Place is an app's cohort in a shared change. Such a change is new content of a file that many apps read.
+// Place is an app's cohort in a shared change.
 type Place struct {
 	File   string `json:"file,omitempty"`
 	ID     string `json:"id,omitempty"`     // short ID of the file's content
@@ -225,7 +225,7 @@ type Progress struct {
 	// recovered pod makes no new peak.
 	Peak *Peak `json:"peak,omitempty"`
 
-	// Available is when all pods of the step's experiment became available. The experiment begins then.
+	// Available is when all pods of the step's experiment became available.
 	Available *time.Time `json:"available,omitempty"`
 }
 

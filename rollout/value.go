@@ -78,7 +78,6 @@ func (v value) bounds(n int64, f Field) {
 	}
 }
 
-// duration reads seconds (also as text), or a Go duration such as "5m".
 func (v value) duration(to *time.Duration, f Field) {
 	const fix = "write seconds, or a duration such as 30s, 5m, 1h30m"
 	text, isText := v.raw.(string)

@@ -48,14 +48,14 @@ func (r *recorded) restarts(files map[string]string) []string {
 
 func (r *recorded) files() map[string]string { return r.git.Files(r.git.Head(r.config.StateBranch)) }
 
-// stays fails the test if a process that starts with these files changes objects or the state branch.
+// stays starts a process with the given files on the state branch. It fails the test if the process changes an object or these files.
 func (r *recorded) stays(what string, files map[string]string, wantError string) {
 	r.Helper()
 	r.becomes(what, files, files, wantError)
 }
 
-// becomes fails the test if a process that starts with these files changes objects, or if the state branch then differs from the wanted
-// files.
+// becomes starts a process with the given files on the state branch. It fails the test if the process changes an object, or if a
+// file in want has other content at the end.
 func (r *recorded) becomes(what string, files, want map[string]string, wantError string) {
 	r.Helper()
 	version := r.cluster.version

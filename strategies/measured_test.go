@@ -30,7 +30,6 @@ func newLab(t testing.TB, metrics ...rollout.Metric) *lab {
 	return &lab{Input: m.input(m.state, true)}
 }
 
-// step calls Decide once with the current measurements.
 func (l *lab) step() strategies.Decision {
 	d := strategies.Decide(l.Input)
 	if d.Subject != "" {
@@ -89,8 +88,8 @@ var said = map[rollout.AnalysisPhase]strategies.Result{
 }
 
 // TestCrashAtEachMeasurement compares a process that crashes at one measurement with a process that does not crash. The provider's answers
-// depend only on the time. Both processes must roll back at the same time. After a crash, a process repeats successful measurements, so
-// other verdicts may differ or come later, but not earlier.
+// depend only on the time. Both processes must roll back at the same time. After a crash, a process repeats successful measurements. Its
+// other verdicts may come later or differ, but a different verdict must not come earlier.
 func TestCrashAtEachMeasurement(t *testing.T) {
 	rng := rand.New(rand.NewPCG(11, 11))
 	words := slices.Sorted(maps.Keys(said))
@@ -174,7 +173,8 @@ func TestAProcessForEachMeasurement(t *testing.T) {
 	}
 }
 
-// TestElapsedSince checks that a measurement has the start times of the workload's step and of the release, also after a restart.
+// TestElapsedSince checks that a measurement has the start times of the workload's step and of the release, also after a restart of the
+// process.
 func TestElapsedSince(t *testing.T) {
 	l := newLab(t, rollout.Metric{Name: "m", Interval: 10 * time.Second, Count: 5, Retention: 10})
 	begins := func() [2]time.Time {

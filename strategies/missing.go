@@ -73,7 +73,7 @@ func Renamed(stable map[rollout.Workload]rollout.Hash, head *rollout.Render) (wh
 	return "", false
 }
 
-// askedFor returns the head's release hash as if no workload had lost its document.
+// askedFor returns the release hash that the head would have if no workload had lost its document.
 func askedFor(in Input) rollout.Hash {
 	templates := in.Head.Render.Staged()
 	for _, r := range []*rollout.Release{in.State.Stable, in.State.Release} {
@@ -115,8 +115,8 @@ func stagedIn(in Input) []workloads.Staged {
 	return workloads.All(in.State, releaseSpecs(in), in.Observed, in.plans)
 }
 
-// releaseSpecs returns the specs of the release in flight: from the head or, if the head has another version or lacks a
-// document, from source.
+// releaseSpecs returns the head's specs for the release in flight. If the head has another version or lacks a document,
+// the specs come from in.Source.
 func releaseSpecs(in Input) []rollout.Spec {
 	isLost := func(p rollout.Progress) bool { _, has := in.Head.Render.Spec(p.Workload); return !has }
 	switch {

@@ -91,7 +91,7 @@ func TestCloneSetReleases(t *testing.T) {
 	}
 }
 
-// TestCloneSetTakenForAll checks a step when the controller has taken the new revision for the stable revision. With a partition, the
+// TestCloneSetTakenForAll checks a step when the controller treats the new revision as the stable revision. With a partition, the
 // controller would keep new pods, so gitrollout applies the stable template without a partition.
 func TestCloneSetTakenForAll(t *testing.T) {
 	kind := ofKruise(t, "apps.kruise.io/v1alpha1", "CloneSet")

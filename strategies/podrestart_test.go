@@ -9,8 +9,8 @@ import (
 	"gitrollout.dev/gitrollout/strategies"
 )
 
-// TestRestarts checks which restarts delete pods five seconds after the request. Clocks may differ by at most five seconds. Ten pods of web
-// were created before the request, and 2 pods may be missing at the same time.
+// TestRestarts checks how many pods are deleted five seconds after the request, when the deletions begin. Ten pods of web were created
+// before the request, and at most 2 may be missing at the same time.
 func TestRestarts(t *testing.T) {
 	h := oneWeb(func(s *rollout.Spec) { s.MinReadySeconds = 10 })
 	stable := h.at(commitID(0)).Release()
@@ -29,7 +29,7 @@ func TestRestarts(t *testing.T) {
 		change func(*strategies.Input)
 		want   int
 		text   string
-		due    time.Duration // time after the request until the next decision; 0 without a requeue
+		due    time.Duration // time from the check until the next decision; 0 without a requeue
 	}{
 		"now":                {nil, 2, text, 0},
 		"without a request":  {func(in *strategies.Input) { in.Promotion = nil }, 0, "", 0},

@@ -14,8 +14,8 @@ import (
 )
 
 // prepared removes an unusable head or promotion file, and adds a cache of compiled specs. While the app waits for a
-// cohort or stage, State.Source replaces the head. A head that reverts the release in flight stays. During a rollback,
-// any head stays until Rollback.To is applied.
+// cohort or stage, State.Source replaces the head, unless the head reverts the release in flight. During a rollback,
+// State.Source does not replace the head until Rollback.To is applied.
 func (in Input) prepared() Input {
 	s, isLeft := in.State, in.State.Rollback != nil && in.State.Rollback.To != in.State.Source
 	isRevert := in.Head.Render != nil && s.Release != nil && s.Phase != rollout.Aborting && s.Stable != nil &&
@@ -29,7 +29,7 @@ func (in Input) prepared() Input {
 	in.plans = in.plans.OrNew()
 	if p := in.Promotion; p != nil &&
 		(isSpent(in) || p.Decision == rollout.Promote && (isOfAnotherTry(in) || refusal(in) != "")) {
-		if in.Promotion = nil; p.Barred { // this file counts as spent, so another promotion must differ
+		if in.Promotion = nil; p.Barred { // the next promotion file needs another digest
 			in.State.Spent = cmp.Or(in.State.Spent, p.Digest)
 		}
 	}
@@ -74,7 +74,7 @@ func isSpent(in Input) bool {
 }
 
 // withoutLate records a promotion of the stable version as spent, so that no later release uses it. A promotion through
-// "entry" stays, because it names one commit.
+// "entry" remains valid, because it names one commit.
 func withoutLate(in Input) Input {
 	if p, s := in.Promotion, in.State.Stable; p != nil && s != nil && p.Release == s.Hash &&
 		p.Decision != rollout.Retry && p.Decision != rollout.Restart && p.Through != rollout.ThroughEntry {
@@ -153,7 +153,7 @@ func withIgnored(in, given Input, d Decision) Decision {
 }
 
 // NamesNoStep returns an error text if a promotion names a step that its release lacks. It ignores promotions of other
-// releases, and workloads without steps, because the promotion file may outlive the steps.
+// releases. It also ignores workloads without steps, because the promotion file may outlive the steps.
 func NamesNoStep(r *rollout.Render, p *rollout.Promotion) string {
 	if p.Decision != rollout.Promote || p.AdoptAnyway || p.Release != r.Release() || p.Through == rollout.ThroughEntry {
 		return ""

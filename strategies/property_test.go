@@ -185,7 +185,6 @@ func (s *sim) advance() {
 	s.kube.Now = s.kube.Now.Add(time.Duration(1+s.rng.IntN(20)) * time.Second)
 }
 
-// act makes one random change.
 func (s *sim) act() {
 	switch n := s.rng.IntN(100); {
 	case n < 55:

@@ -14,8 +14,8 @@ import (
 // Replicas and autoscaler limits do not wait for steps: a release changes these immediately, and a rollback keeps the
 // new values. In a rollback or freeze, State.Source is an older commit, so State.Replicas records the head's values.
 
-// withReplicas records only larger numbers while an app waits for a shared change, because a bad change must not stop
-// all apps' pods.
+// withReplicas records no decrease of replicas while an app waits for a shared change, because a bad change must not
+// stop all apps' pods.
 func withReplicas(in, given Input, d Decision) Decision {
 	s, head := &d.State, in.Head
 	waits := given.Entry != nil && !given.Entry.Open && given.Entry.Held == "" && given.Head.Render != nil
@@ -62,8 +62,8 @@ func isScaled(r *rollout.Render, w rollout.Ref) bool {
 	})
 }
 
-// withMark keeps the serial number in labels (State.Mark) if neither pods nor routes change, such as in a pause. A new
-// number alone would cause three writes by the Deployment controller.
+// withMark keeps the labels' serial number (State.Mark) if neither pods nor routes change, for example in a pause. A
+// new number alone would cause three writes by the Deployment controller.
 func withMark(in, given Input, d Decision) Decision {
 	switch was := given.State; {
 	case d.State.Equal(&was):

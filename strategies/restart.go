@@ -22,7 +22,7 @@ type restart struct {
 	at   time.Time
 	left []rollout.Pod        // pods to replace
 	now  []workloads.Eviction // pods to delete now
-	due  time.Time            // the next deletion; zero while it depends on other pods
+	due  time.Time            // the time of the next deletion; zero if the deletion waits for other pods
 }
 
 func restarts(in Input) (all []restart) {
@@ -45,7 +45,7 @@ func restarts(in Input) (all []restart) {
 	return all
 }
 
-// Restarting describes restarts, or returns "" once all pods are new. It also returns the first restart.due.
+// Restarting describes restarts, or returns "" once all pods are new. It also returns the earliest restart.due.
 func Restarting(in Input) (text string, due time.Time) {
 	var all []string
 	for _, r := range restarts(in) {

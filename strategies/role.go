@@ -14,8 +14,8 @@ type PodRole struct {
 	Pod                 rollout.Pod
 }
 
-// PodRoles returns the pods whose role metadata must change. Stable pods have the role stable or active, a release's
-// new pods canary or preview, and other pods none.
+// PodRoles returns the pods whose role metadata must change. Stable pods have the role stable or active. A release's
+// new pods have the role canary or preview. Other pods have no role.
 func PodRoles(in Input) (all []PodRole) {
 	if in.Source == nil || in.Observed.Unseen != "" {
 		return nil

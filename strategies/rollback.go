@@ -119,8 +119,8 @@ func CanOvertake(in Input) bool {
 	return isAwaited(in)
 }
 
-// overtake ends a rollback for a full promotion, because the stable version may be broken. A rolling update without
-// stages replaces all pods, while Services select all pods.
+// overtake ends a rollback for a full promotion, because the stable version may be broken. The release has no steps: a
+// rolling update replaces all pods, while Services select all pods.
 func overtake(in Input) Decision {
 	was := in
 	in.State.Release, in.State.Rollback = nil, nil
@@ -150,7 +150,7 @@ func finishRollback(in Input) (Decision, bool) {
 		return d, true
 	}
 	s.Hooks = pastHooks(s.Hooks)
-	if in.Head.Render == nil { // an unreadable head leads to the same state as the rejected version
+	if in.Head.Render == nil { // with an unreadable head, the app is Degraded
 		if rejection, is := s.IsRejected(s.Release.Hash); is {
 			s.Reason = rejectedText(rejection)
 		}
@@ -203,8 +203,8 @@ func settling(in Input) time.Duration {
 		specs = r.Specs
 	}
 	for _, m := range workloads.All(in.State, specs, in.Observed, in.plans) {
-		// New pods need not stay with dynamicStableScale, because the users' Service selects all pods. Nor need they
-		// stay with in-place scaling, because the new version's Service now selects stable pods.
+		// With dynamicStableScale, new pods need not stay, because the users' Service selects all pods. With in-place
+		// scaling, new pods need not stay, because the new version's Service now selects stable pods.
 		if m.Routed != nil && m.Routing != nil && !m.IsDynamic() && !m.SharesPods() {
 			longest = max(longest, m.Routing.Settle)
 		}

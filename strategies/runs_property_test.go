@@ -103,7 +103,6 @@ func (w *measuredWorld) steps() []rollout.Step {
 	return steps
 }
 
-// move makes one random change.
 func (w *measuredWorld) move() {
 	w.git.push(func(s *source) {
 		one := &s.workloads[w.rng.IntN(len(s.workloads))]
@@ -203,7 +202,7 @@ func (w *measuredWorld) checkWanted(s rollout.State, d strategies.Decision) {
 	if !strategies.IsTried(s) || source == nil || d.Subject == "" || s.Held != nil {
 		return
 	}
-	asked := map[string]int{} // analyses without a run, by the names of metrics
+	asked := map[string]int{} // numbers of analyses without a run, by their metrics' names
 	key := func(a *rollout.Analysis) (names string) {
 		for _, m := range a.Metrics {
 			names += m.Name + " "

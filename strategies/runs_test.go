@@ -64,7 +64,6 @@ func (m *measuring) until(what string, there func() bool) {
 	m.t.Fatalf("it is %s, want %s: %s", m.state.Phase, what, dump(m.state))
 }
 
-// release pushes a version of all workloads.
 func (m *measuring) release(version string) {
 	m.git.push(func(s *source) {
 		for i := range s.workloads {
@@ -105,8 +104,8 @@ func (m *measuring) run(name string) rollout.AnalysisRun {
 	return r
 }
 
-// TestAnalysesOfThePastJudgeNobody checks that a failed analysis ends with its release. The analysis rejects no version of a renamed
-// Deployment, or of a Deployment that gets its Rollout document back.
+// TestAnalysesOfThePastJudgeNobody checks that a failed analysis ends with its release. The analysis must not reject a version after the
+// Deployment gets another name or namespace, or gets its Rollout document back.
 func TestAnalysesOfThePastJudgeNobody(t *testing.T) {
 	moves := func(s *source) { s.workloads[0].spec.Workload.Namespace = "other" }
 	for name, change := range map[string]func(*measuring){

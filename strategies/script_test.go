@@ -229,7 +229,7 @@ func (s *script) command(t *testing.T, verb string, args []string) {
 	switch verb {
 	case "start", "crash":
 		s.settled, s.pending, s.runs, s.health, s.routing = false, nil, nil, strategies.Health{}, ""
-	case "measure": // measure web/step-2/errors Failed [why]: sets the result of a metric of a run or of an experiment's run
+	case "measure": // measure web/step-2/errors Failed [why]: sets the result of a run's metric, also in experiments
 		name := arg(0)[strings.LastIndex(arg(0), "/")+1:]
 		for _, r := range s.state.Analyses {
 			if r.Name == arg(0) || r.Name+"/"+name == arg(0) {
@@ -284,7 +284,6 @@ func (s *script) command(t *testing.T, verb string, args []string) {
 	}
 }
 
-// cluster runs one action of the cluster.
 func (s *script) cluster(t *testing.T, verb string, arg func(int) string) {
 	t.Helper()
 	switch verb {
@@ -309,7 +308,7 @@ func (s *script) cluster(t *testing.T, verb string, arg func(int) string) {
 	case "heal": // pods of v2 become ready now
 		delete(s.life, arg(0))
 		s.pods(arg(0), func(p *kube.Pod) bool { p.Never, p.Due = false, s.kube.Now; return true })
-	case "ready": // two pods of v2 become ready, although the others never do: ready v2 2
+	case "ready": // two pods of v2 become ready, but the other pods never do: ready v2 2
 		left := readInt(t, arg(1))
 		s.pods(arg(0), func(p *kube.Pod) bool {
 			if p.Never {

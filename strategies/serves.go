@@ -12,7 +12,7 @@ import (
 )
 
 // A release becomes stable, or a rollback ends, when its version has available pods and no other version has pods. Up
-// to maxUnavailable pods may be missing, because a pod may never become available.
+// to maxUnavailable pods are allowed to be missing, because a pod might never become available.
 
 func servesAll(in Input, serves func(Input, rollout.Spec, rollout.Hash) bool) bool {
 	release, specs := in.State.Release, releaseSpecs(in)
@@ -124,8 +124,9 @@ func OrdersNodes(in Input) bool {
 	return workloads.IsHeld(in.State) && in.Source != nil && slices.ContainsFunc(in.Source.Specs, hasOrder)
 }
 
-// lessRouted returns a reason if missing pods reduce the new version's requests, and when the reason may end. The
-// reason ends only when the pods have been ready for wellFor, so that a crash loop causes only one transition.
+// lessRouted returns a reason if missing pods reduce the new version's requests. It also returns the time at which the
+// reason may end. The reason lasts until the pods have been ready for wellFor, so a crash loop causes only one
+// transition.
 func lessRouted(in Input) (reason string, due time.Time) {
 	for _, m := range stagedIn(in) {
 		t := m.Routing

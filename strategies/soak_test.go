@@ -19,7 +19,7 @@ func soaking(ready int) strategies.Input {
 	return in
 }
 
-// TestSoaked checks the minute in which a commit is recorded as soaked, and that it is recorded once.
+// TestSoaked checks the minute in which a commit is recorded as soaked. The commit must be recorded only once.
 func TestSoaked(t *testing.T) {
 	for name, tt := range map[string]struct {
 		change func(minute int, in *strategies.Input)

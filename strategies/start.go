@@ -145,8 +145,8 @@ func startRelease(in Input) Decision {
 	return Decision{State: s, Subject: subject}
 }
 
-// newestStable returns stable, with the source's commit if that commit has the stable version. A rollback then applies
-// this commit.
+// newestStable returns the stable release. If the source's commit has the stable version, the release names this
+// commit, so that a rollback applies the commit.
 func newestStable(in Input) *rollout.Release {
 	if in.State.Stable == nil || !isOf(in.Source, in.State.Stable.Hash) {
 		return in.State.Stable

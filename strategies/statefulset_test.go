@@ -93,7 +93,7 @@ func setAt(t *testing.T, n, fresh int, steps ...rollout.Step) (strategies.Input,
 	return in, h
 }
 
-// setGoingBack returns setAt's StatefulSet in a rollback. The controller has seen the stable template, but the pods in left have the new
+// setGoingBack returns setAt's StatefulSet in a rollback. The controller has seen the stable template, but the given pods have the new
 // version.
 func setGoingBack(t *testing.T, n, fresh int, left ...rollout.Pod) strategies.Input {
 	t.Helper()
@@ -142,8 +142,8 @@ func TestStatefulSetSurplus(t *testing.T) {
 	}
 }
 
-// TestStatefulSetIsStableWithItsBase checks that a release ends only when the controller uses the release's version for all pods that it
-// creates. Otherwise the next release could run beside two other versions.
+// TestStatefulSetIsStableWithItsBase checks that a release ends only when the controller creates all pods in the release's version.
+// Otherwise the next release could run beside two other versions.
 func TestStatefulSetIsStableWithItsBase(t *testing.T) {
 	in, _ := setAt(t, 3, 3)
 	in.State.Phase, in.State.Progress[0].Step = rollout.Promoting, in.State.Progress[0].Of
@@ -217,9 +217,9 @@ func TestRetreatEvictsOfWhatIsStagedNow(t *testing.T) {
 	}
 }
 
-// TestStatefulSetTakenForAll checks a StatefulSet that had no pods. Kubernetes then uses the new version for all pods, whatever the
-// partition is. If neither the current nor an earlier step asks for all pods, all pods first return to the stable version, and Explain says
-// so. gitrollout deletes no pod, even with rebalance.
+// TestStatefulSetTakenForAll checks a StatefulSet that had no pods. Kubernetes then ignores the partition and uses the new version for all
+// pods. If neither the current nor an earlier step asks for all pods, all pods first return to the stable version, and Explain says so.
+// gitrollout deletes no pod, even with rebalance.
 func TestStatefulSetTakenForAll(t *testing.T) {
 	waits := []rollout.Step{weight(30), aPause}
 	const allNew = "10 of 10 new, 3 asked: "
@@ -287,7 +287,7 @@ func TestStatefulSetTakesNoPodWhileAnotherIsMissing(t *testing.T) {
 		fresh int // how many of the 5 pods are new
 		down  int // the index of a stable pod that is not ready
 		late  bool
-		told  int  // the partition in the cluster minus the first ordinal; 0 for the partition that matches the pods
+		told  int  // the partition in the cluster minus the first ordinal; default: the number of stable pods
 		back  bool // the new pods have the lowest ordinals, for example after a rollback of the other pods
 		want  any  // the partition; nil for the stable template
 	}{
@@ -331,8 +331,8 @@ func TestStatefulSetTakesNoPodWhileAnotherIsMissing(t *testing.T) {
 	}
 }
 
-// TestDeadlineOfTheNewVersionOnly checks that no deadline rejects a version if its pods wait for a stable pod that is not ready. A new
-// pod's deadline begins with the creation of the pod.
+// TestDeadlineOfTheNewVersionOnly checks that no deadline rejects a version whose pods wait for an unready stable pod. A new pod's deadline
+// begins with the creation of the pod.
 func TestDeadlineOfTheNewVersionOnly(t *testing.T) {
 	in, h := setAt(t, 5, 0)
 	for _, r := range []*rollout.Render{in.Source, h.at(commitID(0))} {
@@ -471,8 +471,8 @@ func TestRebalance(t *testing.T) {
 	}
 }
 
-// TestSurplusIsExplained checks the text that explains why more pods are new than the step requests. The text names surplus pods that are
-// not ready.
+// TestSurplusIsExplained checks the explanation of a step with more new pods than it requests. The text names surplus pods that are not
+// ready.
 func TestSurplusIsExplained(t *testing.T) {
 	for name, tc := range map[string]struct {
 		fresh  int

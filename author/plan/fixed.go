@@ -55,7 +55,6 @@ func (c comparison) immutable(ref rollout.Ref, was, now rollout.Object) (all []N
 	return all
 }
 
-// renumbered returns a note if a StatefulSet's first ordinal changes.
 func renumbered(ref rollout.Ref, was, now rollout.Object) []Note {
 	first := func(o rollout.Object) any { return cmp.Or(o.Map("spec", "ordinals")["start"], any(int64(0))) }
 	from, to := first(was), first(now)

@@ -98,7 +98,6 @@ func plainSecret(o rollout.Object) rollout.Object {
 // openFields lists the fields of a Secret that contain no secret. Any other field may be a misspelled "data".
 var openFields = []string{"apiVersion", "kind", "metadata", "type", "immutable"}
 
-// hide masks a Secret's values and long annotations.
 func hide(o, other rollout.Object, changed string) rollout.Object {
 	if o == nil {
 		return nil

@@ -79,8 +79,8 @@ func withoutPods(a App) (all []Note) {
 	return all
 }
 
-// changedSteps returns notes about workloads whose steps change during a release. A note names the step at which the
-// release continues. Its level is AtOnce if the change removes all remaining manual promotions.
+// changedSteps returns notes about workloads whose steps change during a release. Its level is AtOnce if the change
+// removes all remaining manual promotions.
 func (c comparison) changedSteps(a App) (all []Note) {
 	s, source, head := c.in.State, c.in.Base.Render, c.in.Head.Render
 	if s == nil || s.Release == nil || s.Stable == nil || s.Release.Hash != a.To || source == nil {

@@ -191,7 +191,7 @@ type postBuild struct {
 }
 
 // variables keeps postBuild's inline values, and ConfigMaps with exactly one file. Files for other environments than
-// env do not count. Other sources are added to Lost.
+// env do not count.
 func (g *Given) variables(configMaps map[string][]string, env string) {
 	if len(g.postBuild.Substitute)+len(g.postBuild.SubstituteFrom) == 0 {
 		return

@@ -170,7 +170,7 @@ func (f *from) reference(at string, n *kyaml.Node) error {
 	case file != nil && !inFolder:
 		top = ""
 	case file == nil && slices.Contains([]string{".yaml", ".yml", ".json"}, path.Ext(path.Join(repo, below))):
-		return refuse("is not a folder of a Git repository", "download it, and name the file")
+		return refuse("is not a folder of a Git repository", "download the file, and write its path here")
 	case ref == "":
 		return refuse("names no tag, branch or commit", "append ?ref=TAG")
 	}

@@ -24,7 +24,7 @@ type lookCommand struct {
 	server      string
 	clusterOnly bool
 	selector    string // for list
-	// draw formats a listing. single means that the user named one app.
+	// single means that the user named one app.
 	draw   func(l status.Listing, single bool, k terminal.Look) string
 	filter *terminal.Filter // selects and sorts apps; nil for get
 }

@@ -92,7 +92,7 @@ func TestPrune(t *testing.T) {
 }
 
 // TestRefusedByTheCluster checks an app with an object whose CRD does not exist. The app is held before anything is
-// applied. gitrollout repeats the dry run at growing intervals, and releases the app when the CRD exists.
+// applied. gitrollout repeats the dry run at growing intervals. Once the CRD exists, the hold ends and the release starts.
 func TestRefusedByTheCluster(t *testing.T) {
 	w, p := newHealthyWorld(t, version("v1", halfThenGate))
 	group := w.ns + ".example.com"

@@ -53,7 +53,7 @@ func (p *pane) resize(columns, rows int) {
 	p.tmux("resize-window", "-x", fmt.Sprint(columns), "-y", fmt.Sprint(rows))
 }
 
-// screen returns the visible text of the window. The method everything adds the scrollback.
+// screen returns the visible text of the window, without the scrollback.
 func (p *pane) screen() string     { p.Helper(); return p.tmux("capture-pane", "-p") }
 func (p *pane) everything() string { p.Helper(); return p.tmux("capture-pane", "-p", "-S", "-") }
 

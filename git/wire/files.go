@@ -19,7 +19,7 @@ type Parsed[T any] struct {
 	reads int // number of changes
 }
 
-// Read parses all files if one has changed. After an error, the previous value stays in use.
+// Read parses all files if one has changed. After an error, Last still returns the previous value.
 func (p *Parsed[T]) Read(files []File, parse func(data [][]byte, previous T) (T, error)) (value T, err error) {
 	data := make([][]byte, len(files))
 	for i, f := range files {

@@ -36,5 +36,5 @@ func Supervised(
 	}
 }
 
-// graceToEnd is how long work may take to return after Grace has passed.
+// graceToEnd is the work's time to return after Grace has passed.
 const graceToEnd = 5 * time.Second

@@ -167,7 +167,7 @@ func (w *stageWorld) author(commit string) (string, error) {
 	return tree.Commit().Author, nil
 }
 
-// No check may stop a rollback.
+// allow returns why an app may not take a render. No check may stop a rollback.
 func (w *stageWorld) allow(tree Snapshot, r *rollout.Render) error {
 	if w.s.Release != nil && w.s.Stable != nil {
 		stable, err := w.Render(w.app, w.s.Stable.Commit)

@@ -185,7 +185,7 @@ func selectsOld(n *yaml.Node) bool {
 		matches("kind", "AnalysisTemplate") || matches("kind", "ClusterAnalysisTemplate"))
 }
 
-// replace notes where the old version in a scalar becomes the new version. "made" is the scalar's new text.
+// replace notes where the old version in a scalar becomes the new version.
 func (f *file) replace(n *yaml.Node, made string) {
 	if n.Value == made {
 		return

@@ -99,7 +99,7 @@ func (w *process) converse(s *session, app rollout.App) (*outcome, error) {
 	return nil, err
 }
 
-// fatal matches the reason of a crash. Go's runtime prints a signal as its name, such as SIGSEGV.
+// fatal matches the reason of a crash.
 var fatal = regexp.MustCompile(`(?m)^(?:(?:fatal error|panic): |(?:SIG[A-Z]+): )(.*)$`)
 
 // outOfMemory matches Go's messages about memory and threads. The last alternative matches a nil pointer in Go's

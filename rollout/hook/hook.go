@@ -1,5 +1,4 @@
-// Package hook reads hooks from annotations of gitrollout, Argo CD or Helm. Most hooks are Jobs that run before or
-// after releases.
+// Package hook reads hooks from annotations of gitrollout, Argo CD or Helm.
 package hook
 
 import (
@@ -313,8 +312,7 @@ func Content(o rollout.Object) rollout.Hash {
 	return h
 }
 
-// Mended reports whether a commit changed or deleted the hook whose failure rejected a release. If so, the release is
-// retried.
+// Mended reports whether a commit changed or deleted the hook whose failure rejected a release.
 func Mended(r rollout.Rejection, objects []rollout.Object) bool {
 	return r.Hook != "" && !slices.ContainsFunc(objects, func(o rollout.Object) bool {
 		return Is(o) && (Hook{Object: o}).Name() == r.Hook && Content(o) == r.Content

@@ -46,7 +46,8 @@ func echo(w http.ResponseWriter, r *http.Request) {
 // tooSlow is the app with a short timeout. Other apps have a long timeout, because a busy machine can delay an answer by seconds.
 const tooSlow = "too slow"
 
-// servers returns an app for each possible fault of a Prometheus server. With atOnce, the first error ends the analysis.
+// servers returns the test cases: each has a Prometheus server's answer, fields of the metric, and the app's expected phase and message.
+// With consecutiveErrorLimit 0, the first error ends the analysis.
 func servers() []server {
 	const low, atOnce = "successCondition: result[0] < 0.05", "consecutiveErrorLimit: 0"
 	back := rollout.Degraded

@@ -76,8 +76,8 @@ func TestStatusAt(t *testing.T) {
 	}
 }
 
-// TestStatusAtIsStable checks that StatusAt returns an equal status for a pod that already has this status. Otherwise
-// the agent would repeat the write forever.
+// TestStatusAtIsStable checks that a later call of StatusAt returns the pod's present status if nothing has changed.
+// Otherwise the agent would repeat the write forever.
 func TestStatusAtIsStable(t *testing.T) {
 	pod := podOf("shop:v1-crash")
 	life := Life{Start: born.Add(123 * time.Millisecond), PodIP: "10.244.0.1", HostIP: "10.244.255.1"}
