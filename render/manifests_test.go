@@ -113,6 +113,19 @@ func TestTreeThatHoldsItself(t *testing.T) {
 	compare.Check(t, want, fmt.Sprint(err))
 }
 
+// TestEntriesCountAsObjects checks that many entries in a field are refused if Kustomize compares each entry with every object.
+func TestEntriesCountAsObjects(t *testing.T) {
+	for field, entry := range map[string]string{
+		"replacements": "{path: r.yaml}", "vars": "{name: X}", "images": "{name: x}", "replicas": "{name: x, count: 1}", "labels": "{pairs: {a: b}}",
+		"configMapGenerator": "{name: x}", "secretGenerator": "{name: x}",
+	} {
+		text := "resources: [a.yaml]\n" + field + ":\n" + strings.Repeat("- "+entry+"\n", 2001)
+		tree := newTree(map[string]string{"apps/shop/kustomization.yaml": text, "apps/shop/a.yaml": configMap("a"), "apps/shop/r.yaml": "[]\n"})
+		_, err := render.New(render.InProcess{}).Render(tree, plainShop(rollout.Directory{}), rollout.Commit{})
+		compare.CheckNamed(t, field, "apps/shop/a.yaml: brings the build to more than 2000 objects; split the app", fmt.Sprint(err))
+	}
+}
+
 // selfish is a tree in which each folder has two subfolders, at every depth.
 type selfish struct{ *memTree }
 

@@ -53,7 +53,7 @@ func (in *inspector) find(at referrer, p string) (string, rollout.Entry, error) 
 		return "", none, at.invalid("use a path relative to the kustomization", "%s is an absolute path", p)
 	case isWeb, (remotePrefix.MatchString(p) || remoteQuery.MatchString(p)) && !isFile():
 		return "", none, at.invalid("vendor it into the repository, and name its path",
-			"%s is remote: only files in this commit are rendered", rollout.OneLine(p))
+			"%s is remote: only files in this commit are rendered", rollout.Redact(rollout.OneLine(p)))
 	case escapes:
 		return "", none, at.invalid("put the files into the repository", "%s leaves the repository", p)
 	}

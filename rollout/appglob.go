@@ -101,7 +101,7 @@ func encodeLinks(at place, links map[string]string) (string, error) {
 	for _, title := range slices.Sorted(maps.Keys(links)) {
 		if !linkTemplate.MatchString(links[title]) {
 			return "", at.invalid("links["+title+"]", "write https://host/path; {app}, {namespace} and {query} are "+
-				"placeholders", "%q is not an address", redact(links[title]))
+				"placeholders", "%q is not an address", Redact(links[title]))
 		}
 	}
 	if len(links) == 0 {

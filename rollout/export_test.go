@@ -5,5 +5,4 @@ func DefaultStatus() PartitionStatus { return partitionStatus } // the status fi
 var (
 	ManyDocuments = manyDocuments // reports whether a file has several documents
 	CheckBranch   = checkBranch   // says why a name is no branch
-	Redact        = redact        // hides credentials in the errors of a configuration
 )

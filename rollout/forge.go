@@ -49,10 +49,10 @@ func (f *Forge) check(file string) error {
 		switch {
 		case err != nil || (u.Scheme != "https" && u.Scheme != "http") || u.Host == "":
 			return at.invalid("url", "write the forge's address as in a browser: https://git.example.com",
-				"%q is not an address", redact(f.URL))
+				"%q is not an address", Redact(f.URL))
 		case u.User != nil:
 			return at.invalid("url", "leave them out: credentials come from the environment", "%q has credentials",
-				redact(f.URL))
+				Redact(f.URL))
 		case u.RawQuery != "" || u.Fragment != "":
 			return at.invalid("url", "write https://git.example.com", "%q has a query or a fragment", f.URL)
 		}
@@ -78,7 +78,8 @@ func (f *Forge) check(file string) error {
 	return nil
 }
 
-func redact(text string) string {
+// Redact replaces the credentials of an address with ***. It keeps other text.
+func Redact(text string) string {
 	scheme, rest, found := strings.Cut(text, "://")
 	if !found {
 		return text

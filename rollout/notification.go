@@ -269,9 +269,9 @@ func (s *section) checkValues(raw serviceFile) error {
 		u, err := url.Parse(raw.Address)
 		switch {
 		case err != nil || (u.Scheme != "https" && u.Scheme != "http") || u.Host == "":
-			return s.invalid("address", "write https://host or the like", "%q is not an address", redact(raw.Address))
+			return s.invalid("address", "write https://host or the like", "%q is not an address", Redact(raw.Address))
 		case u.User != nil:
-			return s.invalid("address", "name the Secret that holds them", "%q has credentials", redact(raw.Address))
+			return s.invalid("address", "name the Secret that holds them", "%q has credentials", Redact(raw.Address))
 		}
 	}
 	if _, hasToken := s.into.Credentials["token"]; s.into.Service == "slack" && hasToken != (raw.Channel != "") {

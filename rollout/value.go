@@ -32,7 +32,7 @@ func (v value) text(to reflect.Value, f Field) {
 		v.fail(f.Tag.Get("fix"), "%q is not %s", Cut(text, maxShown), what)
 	}
 	if format, has := formats[f.Tag.Get("is")]; has && !format.Pattern.MatchString(text) {
-		v.fail(cmp.Or(f.Tag.Get("fix"), format.Fix), "%q is not %s", redact(Cut(text, maxShown)), format.What)
+		v.fail(cmp.Or(f.Tag.Get("fix"), format.Fix), "%q is not %s", Redact(Cut(text, maxShown)), format.What)
 	}
 }
 
