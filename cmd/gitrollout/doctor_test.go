@@ -139,6 +139,19 @@ func TestDoctorPush(t *testing.T) {
 	}
 }
 
+// TestDoctorStateRepo checks that doctor also tries a push to the repository of the state branch.
+func TestDoctorStateRepo(t *testing.T) {
+	state := gittest.New(t)
+	repo := doctorRepo(t, "shop", map[string]string{rollout.ConfigPath("prod"): doctorConfig + "stateRepo: " + state.Bare + "\n"})
+	_, found := examined(t, "--repo", repo.Bare, nowhere)
+	wantFinding(t, found, "git.state.push", doctor.Healthy, "can be pushed and removed")
+	state.Hook("update", "#!/bin/sh\nexit 1\n")
+	_, found = examined(t, "--repo", repo.Bare, nowhere)
+	wantFinding(t, found, "git.push", doctor.Healthy, "can be pushed and removed")
+	wantFinding(t, found, "git.state.push", doctor.Problem, "the server refuses branches below gitrollout/")
+	compare.CheckNamed(t, "branches", 0, len(state.Refs()))
+}
+
 // TestDoctorFindings checks the findings about a repository with mistakes, without a cluster.
 func TestDoctorFindings(t *testing.T) {
 	repo := doctorRepo(t, "shop", map[string]string{"apps/broken/kustomization.yaml": "resources: [gone.yaml]\n"})

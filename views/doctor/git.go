@@ -62,7 +62,10 @@ func (g Git) Examine(ctx context.Context, e *Examination, now func() time.Time) 
 	if g.NoPush {
 		e.Add("git.push", Unknown, "", "was not tried out, because of --no-push")
 	} else {
-		g.examinePush(ctx, e, now())
+		g.examinePush(ctx, e, "git.push", repo, now())
+		if at, err := git.At(repo, config.StateRepo); err == nil && at != repo { // an error is a problem of git.config
+			g.examinePush(ctx, e, "git.state.push", at, now())
+		}
 	}
 	state := "is at " + rollout.ShortID(g.Heads.State)
 	if g.Heads.State == "" {
@@ -113,36 +116,35 @@ func (g Git) examineApps(e *Examination) {
 }
 
 // examinePush pushes and deletes a test branch, because no other check shows that pushes are accepted.
-func (g Git) examinePush(ctx context.Context, e *Examination, at time.Time) {
+func (g Git) examinePush(ctx context.Context, e *Examination, check string, repo *git.Repo, at time.Time) {
 	branch := rollout.ProposalBranch(rollout.ProposePromotion, g.Cluster, fmt.Sprintf("doctor-%d", at.UnixNano()))
-	repo := g.Repo
 	text := "gitrollout doctor pushed this branch to test its own rights. The branch can be removed.\n"
 	heads, err := repo.Push(ctx, []rollout.Update{{
 		Branch: branch, Edits: map[string][]byte{"README": []byte(text)}, Message: "doctor: may this be pushed?\n", When: at,
 	}})
 	switch {
 	case errors.Is(err, git.ErrRejected):
-		e.Add("git.push", Problem,
+		e.Add(check, Problem,
 			"let gitrollout's user push, force-push and remove branches below gitrollout/; check the server's protected branches, rulesets and hooks",
 			"the server refuses branches below gitrollout/: %v", err)
 		return
 	case errors.Is(err, git.ErrAuth):
-		e.Add("git.push", Problem,
+		e.Add(check, Problem,
 			"give the credentials the right to write contents (GitHub: Contents, read and write; GitLab: Developer and write_repository; Gitea: write on the repository)",
 			"the credentials allow reading, but not pushing: %v", err)
 		return
 	case err != nil:
-		e.Add("git.push", Problem, GitFix(err), "%v", err)
+		e.Add(check, Problem, GitFix(err), "%v", err)
 		return
 	}
 	if _, err := repo.Push(ctx, []rollout.Update{{Branch: branch, Old: heads[branch], Delete: true}}); err != nil {
-		e.Add("git.push", Problem,
+		e.Add(check, Problem,
 			"allow gitrollout's user to remove branches below gitrollout/, and remove "+branch+" by hand",
 			"branches below gitrollout/ can be pushed, but not removed, so that old proposals remain: %v",
 			err)
 		return
 	}
-	e.Add("git.push", Healthy, "", "branches below gitrollout/ can be pushed and removed (tried out with %s)", branch)
+	e.Add(check, Healthy, "", "branches below gitrollout/ can be pushed and removed (tried out with %s)", branch)
 }
 
 func (g Git) examineForge(ctx context.Context, e *Examination) {
