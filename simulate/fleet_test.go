@@ -68,7 +68,7 @@ type appTruth struct {
 	since, took    time.Time
 	soaked, stable map[string]bool // contents
 	verified       map[string]bool // versions
-	under          string          // the stage's settings at the last entry that needed evidence, or ""
+	under          string          // the stage's settings at the last entry that needed evidence; "" if unknown or without such an entry
 }
 
 // fleetWorld is a random world: eight clusters in three stages, whose apps have a base and one overlay for each stage.
@@ -464,13 +464,17 @@ func (w *fleetWorld) took(m *member, app string, was, is rollout.State) {
 	if len(m.past) > 0 {
 		first = w.at[m.past[0].main]
 	}
-	problem := ""
+	problem, under := "", map[string]bool{}
 	for _, main := range w.line[first:max(first, w.at[m.process.Clone.Main]+1)] {
+		t.under = ""
 		if problem = w.problem(m, app, was, is.Source, main); problem == "" {
-			return
+			under[t.under] = true
 		}
 	}
-	if w.failure == "" {
+	if len(under) != 1 { // the app may have followed any of these settings
+		t.under = ""
+	}
+	if len(under) == 0 && w.failure == "" {
 		w.failure = fmt.Sprintf("%s %s takes %s (%s): %s", m.name, app, rollout.ShortID(is.Source), all, problem)
 	}
 }

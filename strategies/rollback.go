@@ -59,7 +59,11 @@ func rejected(in Input, s rollout.State, release rollout.Release, why cause) rol
 		rejection.Promotion = in.Promotion.Digest
 	}
 	s.Rejected = append([]rollout.Rejection{rejection}, s.Rejected...)
-	s.Rejected = s.Rejected[:min(len(s.Rejected), rollout.MaxHistory)]
+	if n := rollout.MaxHistory; len(s.Rejected) > n { // a soak before the dropped rejection may have the same content
+		until := s.Rejected[n].At
+		s.Rejected = s.Rejected[:n]
+		s.Soaked = slices.DeleteFunc(slices.Clone(s.Soaked), func(e rollout.Soaked) bool { return !e.At.After(until) })
+	}
 	s.Verified = slices.DeleteFunc(slices.Clone(s.Verified), func(h rollout.Hash) bool { return h == release.Hash })
 	return s
 }

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"gitrollout.dev/gitrollout/internal/compare"
 	"gitrollout.dev/gitrollout/rollout"
 	"gitrollout.dev/gitrollout/strategies"
 	"gitrollout.dev/gitrollout/strategies/plan"
@@ -74,18 +75,23 @@ func TestWhatHasBegunIsFinished(t *testing.T) {
 	}
 }
 
-// TestRejectedIsBounded checks that the recorded state has a limited number of rejections, the newest ones.
+// TestRejectedIsBounded checks that the recorded state has a limited number of rejections, the newest ones. A dropped rejection takes all older
+// evidence along, because a later stage would otherwise take a content that was rejected after its soak.
 func TestRejectedIsBounded(t *testing.T) {
 	_, in := atStep(nil, 1)
 	for i := range rollout.MaxHistory {
-		in.State.Rejected = append(in.State.Rejected, rollout.Rejection{Hash: rollout.Hash(fmt.Sprint("h1-", i))})
+		at := in.Now.Add(-time.Duration(i) * time.Hour)
+		in.State.Rejected = append(in.State.Rejected, rollout.Rejection{Hash: rollout.Hash(fmt.Sprint("h1-", i)), At: at})
+		in.State.Soaked = append(in.State.Soaked, rollout.Soaked{Commit: fmt.Sprint("c1-", i), At: at.Add(time.Second)})
 	}
+	in.State.Soaked[9].At = in.State.Rejected[9].At
 	in.State.Verified = []rollout.Hash{in.State.Stable.Hash, in.State.Release.Hash}
 	in.Promotion = &rollout.Promotion{Release: in.State.Release.Hash, Decision: rollout.Abort}
 	s := strategies.Decide(in).State
 	if len(s.Rejected) != rollout.MaxHistory || s.Rejected[0].Hash != in.State.Release.Hash || s.Rejected[9].Hash != "h1-8" {
 		t.Errorf("got %+v", s.Rejected)
 	}
+	compare.Check(t, in.State.Soaked[:9], s.Soaked)
 	if len(s.Verified) != 1 || s.Verified[0] != in.State.Stable.Hash {
 		t.Errorf("a rejected version is verified: %v", s.Verified)
 	}
