@@ -116,8 +116,8 @@ func TestTreeThatHoldsItself(t *testing.T) {
 // TestEntriesCountAsObjects checks that many entries in a field are refused if Kustomize compares each entry with every object.
 func TestEntriesCountAsObjects(t *testing.T) {
 	for field, entry := range map[string]string{
-		"replacements": "{path: r.yaml}", "vars": "{name: X}", "images": "{name: x}", "replicas": "{name: x, count: 1}", "labels": "{pairs: {a: b}}",
-		"configMapGenerator": "{name: x}", "secretGenerator": "{name: x}",
+		"replacements": "{path: r.yaml}", "vars": "{name: X}", "images": "{name: x}", "replicas": "{name: x, count: 1}",
+		"labels": "{pairs: {a: b}}", "configMapGenerator": "{name: x}", "secretGenerator": "{name: x}",
 	} {
 		text := "resources: [a.yaml]\n" + field + ":\n" + strings.Repeat("- "+entry+"\n", 2001)
 		tree := newTree(map[string]string{"apps/shop/kustomization.yaml": text, "apps/shop/a.yaml": configMap("a"), "apps/shop/r.yaml": "[]\n"})

@@ -75,8 +75,8 @@ func TestWhatHasBegunIsFinished(t *testing.T) {
 	}
 }
 
-// TestRejectedIsBounded checks that the recorded state has a limited number of rejections, the newest ones. A dropped rejection takes all older
-// evidence along, because a later stage would otherwise take a content that was rejected after its soak.
+// TestRejectedIsBounded checks that the recorded state has only the newest ten rejections. With the eleventh, the state also loses soaks
+// that are older than the dropped rejection. Otherwise, a later stage could take content that was rejected after its soak.
 func TestRejectedIsBounded(t *testing.T) {
 	_, in := atStep(nil, 1)
 	for i := range rollout.MaxHistory {

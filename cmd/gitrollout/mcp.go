@@ -88,8 +88,7 @@ func isNoMessage(text json.RawMessage) bool {
 	return err != nil
 }
 
-// messages passes on lines with a message or a batch of messages. It answers other lines with an error, because the SDK
-// would end at them.
+// messages passes on messages and batches of messages. It answers other lines itself, because they would end the SDK.
 func messages(in io.Reader, out io.Writer) io.ReadCloser {
 	r, w := io.Pipe()
 	go func() {

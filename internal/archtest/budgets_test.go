@@ -28,7 +28,7 @@ var budgets = map[string]budget{
 	"publish":    {4_520, 100},
 	"reconciler": {9_310, 191},
 	"render":     {9_520, 107},
-	"rollout":    {6_790, 576},
+	"rollout":    {6_790, 577},
 	"simulate":   {3_510, 100},
 	"strategies": {9_090, 243},
 	"traffic":    {3_940, 23},
