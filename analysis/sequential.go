@@ -75,7 +75,6 @@ type Look struct {
 	latency        *[2]Histogram // new version, stable
 }
 
-// leastLatencies is the minimum number of stable's requests before bounds are chosen.
 const leastLatencies = 100
 
 // testsOf returns a look's counts for each test. It returns false if a histogram has no count at a test's bound.

@@ -9,7 +9,7 @@ import (
 	"text/template/parse"
 )
 
-// boundedFuncs limits the results of text/template's functions, because each call may double a text.
+// boundedFuncs limits the length of text/template functions' results, because each call may double a text.
 func boundedFuncs() texttemplate.FuncMap {
 	bounded := func(f func(args ...any) string) func(args ...any) (string, error) {
 		return func(args ...any) (string, error) {
@@ -31,7 +31,7 @@ func boundedFuncs() texttemplate.FuncMap {
 	}
 }
 
-// checkNodes refuses nodes that may run too long. Only loops over lists, nested at most two deep, are allowed.
+// checkNodes refuses calls of other templates, loops over anything but lists, and a loop inside two loops.
 func checkNodes(list *parse.ListNode, loops int) error {
 	if list == nil {
 		return nil

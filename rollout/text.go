@@ -24,7 +24,7 @@ func sortedWords(text string) []string {
 	return words
 }
 
-// Cut shortens a text to a number of characters, with "…".
+// Cut shortens a text to a number of characters, including a final "…".
 func Cut(text string, most int) string {
 	if runes := []rune(text); len(runes) > most {
 		return string(runes[:most-1]) + "…"
@@ -48,7 +48,7 @@ func Share(weight, full int) string {
 	return fmt.Sprintf("%d/%d", weight, full)
 }
 
-// OneLine joins words by spaces, without control characters, direction marks and invalid UTF-8.
+// OneLine joins words by spaces. It removes control characters, direction marks and invalid UTF-8.
 func OneLine(text string) string {
 	return strings.Join(strings.Fields(characters(text)), " ")
 }

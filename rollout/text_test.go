@@ -41,7 +41,7 @@ func TestPrintable(t *testing.T) {
 	}
 }
 
-// TestStatesArePrintable checks that State.Printable cleans each text of a state that users or other programs may have written.
+// TestStatesArePrintable checks that State.Printable cleans each text that may come from users or other programs.
 func TestStatesArePrintable(t *testing.T) {
 	bad := "a\x00\n" + strings.Repeat("b", 1000)
 	s := rollout.State{

@@ -124,7 +124,7 @@ func Plain(v any) (any, error) {
 	return FromJSON[any](data)
 }
 
-// FromJSON decodes whole numbers as int64 and others as float64, unlike encoding/json alone.
+// FromJSON decodes whole numbers as int64, and other numbers as float64, unlike encoding/json alone.
 func FromJSON[T any](data []byte) (v T, err error) {
 	err = utiljson.Unmarshal(data, &v)
 	return v, err

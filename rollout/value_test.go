@@ -22,7 +22,7 @@ func TestWholeNumbersStayWhole(t *testing.T) {
 	}
 }
 
-// TestNumbersOfForms checks which numbers and durations documents may have, and in which notations.
+// TestNumbersOfForms checks which values and notations documents accept for durations and other numbers.
 func TestNumbersOfForms(t *testing.T) {
 	for _, c := range []struct {
 		raw  any

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// WorkloadKinds are the kinds that need no Partitioned. An empty Workload.Kind means the first kind.
+// WorkloadKinds are the kinds without a Partitioned. An empty Workload.Kind means the first kind.
 var WorkloadKinds = []Ref{
 	{Group: "apps", Kind: "Deployment"}, {Group: "apps", Kind: "StatefulSet"}, {Group: "apps", Kind: "DaemonSet"},
 }

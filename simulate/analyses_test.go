@@ -46,7 +46,7 @@ func randomAnalyses(rng *rand.Rand, w *workloadSource) {
 	}
 	steps := slices.Clone(w.steps())
 	for range 1 + rng.IntN(2) {
-		at := min(len(steps), 1+rng.IntN(len(steps)+1)) // never before the first step, which has a name
+		at := min(len(steps), 1+rng.IntN(len(steps)+1)) // never before the first step
 		steps = slices.Insert(steps, at, any(map[string]any{"analysis": random("errors", "suite")}))
 	}
 	w.setSteps(steps)
@@ -149,7 +149,7 @@ func (p *promises) checkVerdict(app string, was, is rollout.State) {
 		return
 	}
 	r := is.Rejected[0]
-	// After a retry removed the newest rejection, the first rejection is not new.
+	// Rejected starts with the newest rejection. A retry may remove this rejection, so that a known rejection comes first.
 	isKnown := func(k rollout.Rejection) bool { return k.At.Equal(r.At) && k.Hash == r.Hash }
 	if slices.ContainsFunc(was.Rejected, isKnown) || !strings.HasPrefix(r.Reason, "analysis ") {
 		return
@@ -178,7 +178,7 @@ func (p *promises) checkMeasuring() {
 	}
 }
 
-// duringAnalysis pushes a version, an abort or a revert during the analysis of a release, or a retry after its rejection.
+// duringAnalysis pushes a version, an abort or a revert during an analysis or watch, or a retry after a rejection.
 func duringAnalysis(u *universe, i int) bool {
 	name := u.head().apps[i].name
 	s := u.oracle.states[name]

@@ -58,7 +58,7 @@ func TestOneTransitionKeepsNoOtherFromGit(t *testing.T) {
 	}
 }
 
-// TestAppThatComesBackRunsItsHook removes a preview app with a hook from Git, and adds the app again. The old Job has
+// TestAppThatComesBackRunsItsHook removes a preview app, which has a hook, and adds it again. The old Job has
 // the name of the new Job, but must not block the second deployment.
 func TestAppThatComesBackRunsItsHook(t *testing.T) {
 	const job = "\n---\napiVersion: batch/v1\nkind: Job\nmetadata:\n  name: migrate\n  annotations: {gitrollout.dev/hook: before}\n" +

@@ -58,7 +58,7 @@ type userCommand struct {
 	heads rollout.Heads
 }
 
-// userClone is a user's clone. It has all commits of its branches, and takes no pushes.
+// userClone is a user's clone. It has all commits of its branches, and cannot push.
 type userClone struct {
 	*memgit.Clone
 	heads rollout.Heads
@@ -95,8 +95,8 @@ func (c boldClone) Push(_ context.Context, updates []rollout.Update) (map[string
 }
 
 // breakGlassNow starts "abort --break-glass --now" of a random app in a process beside the reconcilers. The user's clone is up to date, or
-// misses some events. Like the command, breakGlassNow does nothing if the clone's record has no release in flight or is older than the
-// cluster.
+// misses some events. Like the command, breakGlassNow does nothing if the clone's record has no release in flight, or a lower serial
+// number than the workload.
 func (u *universe) breakGlassNow() {
 	u.clones = append(u.clones, rollout.Heads{Main: u.git.Head(testBranch), State: u.git.Head(stateBranch)})
 	heads := u.clones[max(0, len(u.clones)-1-u.rng.IntN(3))]
@@ -165,7 +165,7 @@ func (o *oracle) checkUser(a *actor, app string, object rollout.Object) {
 	}
 }
 
-// brokeGlass notes a request to abort. If the app has a release, its users may get an older version from now on.
+// brokeGlass notes a request to abort. If the app has a release, users may get an older version from now on.
 func (p *promises) brokeGlass(w rollout.Workload, b rollout.BreakGlass) {
 	p.glass[b.Text()] = b
 	app := p.u.oracle.appOf(w)
@@ -218,7 +218,7 @@ func (p *promises) checkGlass(by *actor, app string, was, is rollout.State) {
 	}
 }
 
-// isNamed reports whether a user's request to abort names the release in flight, with the serial of this attempt or a later serial.
+// isNamed reports whether a user's request to abort names the release in flight, and a serial that is not lower than the attempt's.
 func isNamed(s rollout.State, b rollout.BreakGlass) bool {
 	named := append(slices.Collect(maps.Values(s.Release.Templates)), s.Release.Hash)
 	if s.Stable != nil { // at a step without new pods, requests name the stable version

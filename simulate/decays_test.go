@@ -60,7 +60,7 @@ func (p *promises) checkWatch(by *actor, app string, was, is rollout.State) {
 	}
 }
 
-// hasDecayed reports whether a measurement of a record's watch has failed, so that the stable version may go back.
+// hasDecayed reports whether a measurement of a record's watch has failed, which permits a rollback of the stable version.
 func (p *promises) hasDecayed(s rollout.State) bool {
 	return s.Watch != nil && slices.ContainsFunc(p.bad, func(m strategies.Measured) bool {
 		return m.Phase == rollout.AnalysisFailed && m.Release == s.Stable.Hash && !m.Started.Before(s.Stable.Since)

@@ -34,7 +34,7 @@ func (w *fleetWorld) decide(what string, m *member, app, text string, release ro
 		"\nrelease: " + string(release) + "\nat: " + w.now.Format(time.RFC3339) + "\n"})
 }
 
-// enter pushes a promotion with through: entry, so that an app takes the commit that it waits for.
+// enter pushes a promotion with "through: entry" for the commit that the app waits for.
 func (w *fleetWorld) enter(m *member, app string) {
 	held := m.apps[app].is.Held
 	if !held.Is(rollout.HeldStage) {
@@ -64,7 +64,7 @@ func (w *fleetWorld) merge() {
 	}
 }
 
-// act makes one random action of a user or one event happen.
+// act plays one random action of a user or one event.
 func (w *fleetWorld) act() {
 	w.serial++
 	m := w.members[w.rng.IntN(len(w.members))]
@@ -269,7 +269,7 @@ func TestFleet(t *testing.T) {
 // TestFleetMutations checks that the world notices reconcilers that break the rules of stages.
 func TestFleetMutations(t *testing.T) {
 	for name, m := range map[string]struct {
-		seed uint64 // a seed that notices the fault, which runs first
+		seed uint64 // runs first, and is known to notice the fault
 		read func(*member, *peerGit)
 		wrap func(*Process, *reconciler.Options)
 	}{
@@ -311,7 +311,7 @@ func TestFleetMutations(t *testing.T) {
 	}
 }
 
-// hastyFleet is a mirror without maxUpdate, whose default is 100 %.
+// hastyFleet removes maxUpdate from fleet.yaml, so that the default (100 %) applies.
 type hastyFleet struct{ *memgit.Clone }
 
 func (h hastyFleet) Held(id string) (reconciler.Snapshot, bool) {

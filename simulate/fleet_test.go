@@ -50,7 +50,7 @@ type member struct {
 	isBlind      bool // the reconciler cannot read other clusters' state branches
 	isMissing    bool // other reconcilers do not find the state branch
 	seen         map[string]string
-	past         []look // reads whose transitions may not be recorded yet
+	past         []look // recent reads, on which a new record can depend
 	apps         map[string]*appTruth
 }
 
@@ -61,7 +61,7 @@ type look struct {
 	seen map[string]string // heads of other clusters' state branches
 }
 
-// appTruth holds the facts about an app in a cluster. Contents are texts of fleetWorld.content.
+// appTruth holds the facts about an app in a cluster. A content is a text that fleetWorld.content returns.
 type appTruth struct {
 	is             rollout.State
 	well           string // content while the record is Healthy, or ""
@@ -71,7 +71,7 @@ type appTruth struct {
 	under          string          // the stage's settings at the last entry that needed evidence; "" if unknown or without such an entry
 }
 
-// fleetWorld is a random world: eight clusters in three stages, whose apps have a base and one overlay for each stage.
+// fleetWorld is a random world: eight clusters in three stages. Each app has a base and one overlay for each stage.
 type fleetWorld struct {
 	seed    uint64
 	rng     *rand.Rand
@@ -226,7 +226,7 @@ func (w *fleetWorld) content(m *member, app, commit string) (version, all string
 	return version, version + "-" + w.file(commit, "base/config")
 }
 
-// file returns the content of a file, "" without the file.
+// file returns the content of a file, or "".
 func (w *fleetWorld) file(commit, name string) string {
 	c := w.git.Commits[commit]
 	if c == nil {
@@ -255,7 +255,7 @@ type peerGit struct {
 	m     *member
 	p     *Process
 	alter func(s *rollout.State, unread bool)
-	faith bool // an unreadable branch is read anyway
+	faith bool // isBlind and isMissing have no effect
 }
 
 // Branches implements reconciler.Branches. Sometimes the answer is old.
@@ -293,7 +293,7 @@ func (k *peerGit) Held(id string) (reconciler.Snapshot, bool) {
 	return c, true
 }
 
-// altered is a state branch with records that alter has changed.
+// altered is a state branch. The function alter changes its records.
 type altered struct {
 	reconciler.Snapshot
 	*peerGit
@@ -349,7 +349,7 @@ func (w *fleetWorld) run(d time.Duration, faults bool) {
 	}
 }
 
-// turn lets one cluster work, and reports whether anything was due. Sometimes the reconciler dies, or an effect fails.
+// turn lets one cluster work, and reports whether anything was due. With faults, the reconciler sometimes dies, or an effect fails.
 func (w *fleetWorld) turn(m *member, faults bool) bool {
 	for m.Kube.Micro() {
 	}
@@ -429,7 +429,7 @@ func (w *fleetWorld) moved(_, branch, from, to string) {
 	w.observe(m)
 }
 
-// observe notes since when each app is Healthy with its content, and the contents that have soaked.
+// observe notes when each app became Healthy with its content, and which contents have soaked.
 func (w *fleetWorld) observe(m *member) {
 	for app, t := range m.apps {
 		well := ""
@@ -451,7 +451,7 @@ func (w *fleetWorld) observe(m *member) {
 	}
 }
 
-// took sets failure if an app may not follow its new commit.
+// took records a failure if an app may not follow its new commit.
 func (w *fleetWorld) took(m *member, app string, was, is rollout.State) {
 	t := m.apps[app]
 	_, all := w.content(m, app, is.Source)
@@ -479,7 +479,7 @@ func (w *fleetWorld) took(m *member, app string, was, is rollout.State) {
 	}
 }
 
-// problem returns why an app may not follow a commit while the users' branch is at the commit main.
+// problem returns why an app may not follow a commit while the users' branch has a given head.
 func (w *fleetWorld) problem(m *member, app string, was rollout.State, commit, main string) string {
 	f := w.fleetAt(main)
 	if f == nil {

@@ -37,8 +37,8 @@ type appSource struct {
 	id, name  string // id: the first name, also used in the objects' names; name: the folder's name
 	workloads []workloadSource
 	config    int  // the version of the ConfigMap's data
-	broken    bool // the folder cannot be rendered or, if emptied is set, has no objects
-	emptied   bool // if broken is set too, the folder renders to no objects
+	broken    bool // the folder cannot be rendered, or has no objects
+	emptied   bool // broken means that the folder has no objects
 	promotion *rollout.Promotion
 	hooks     []hookSource
 }
@@ -160,7 +160,7 @@ func (s source) files() map[string][]byte {
 	return out
 }
 
-// randomHooks returns the Jobs of an app's hooks: at most one for each of before, after and abort. Some hooks tolerate a failed Job.
+// randomHooks returns the Jobs of an app's hooks: at most one "before", one "after" and one "abort". Some hooks tolerate a failed Job.
 func randomHooks(rng *rand.Rand, app string) (hooks []hookSource) {
 	for _, when := range []string{"before", "after", "abort"} {
 		if rng.IntN(3) > 0 {
@@ -282,7 +282,7 @@ func (w workloadSource) isOnNodes() bool { return w.policy == onNodes || w.polic
 // kind is a function that turns a workload into another kind of workload.
 type kind func(w *workloadSource, rng *rand.Rand)
 
-// partitioned returns a function that gives a workload a policy, at random from the list.
+// partitioned returns a function that gives a workload a random policy of the given policies.
 func partitioned(policies ...string) kind {
 	return func(w *workloadSource, rng *rand.Rand) {
 		policy := policies[0]

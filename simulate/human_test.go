@@ -219,7 +219,7 @@ func stepLess(u *universe, steps []any) []any {
 	if len(steps) < 2 {
 		return nil
 	}
-	i := 1 + u.rng.IntN(len(steps)-1) // keep the first step, which has a name
+	i := 1 + u.rng.IntN(len(steps)-1) // keep the first step
 	return slices.Delete(steps, i, i+1)
 }
 
@@ -456,7 +456,7 @@ func editByHand(u *universe, _ int) bool {
 	return true
 }
 
-// isByHand reports whether a Deployment or its pods have an image that was set by hand, or a Service selects this image's pods.
+// isByHand reports whether a Deployment or its pods have an image that was set by hand, or whether a Service selects such pods.
 func (u *universe) isByHand(d *kube.Deployment) bool {
 	pinned := slices.Collect(maps.Values(u.kube.Pins))
 	return kube.VersionOf(d.Template) == byHand || slices.ContainsFunc(d.Sets, func(rs *kube.ReplicaSet) bool {

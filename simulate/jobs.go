@@ -57,7 +57,7 @@ func (v *View) DeleteJob(_ context.Context, namespace, name string) error {
 	return v.act(Effect{Verb: "delete", Object: "Job/" + name}, func() { delete(v.cluster.jobs, namespace+"/"+name) })
 }
 
-// ends has the state of a hook's Jobs, by hook. Other Jobs succeed.
+// ends maps a hook's name to the state of its Jobs. Jobs of unlisted hooks succeed.
 type ends map[string]rollout.JobState
 
 func (e ends) of(job string) rollout.JobState {

@@ -7,7 +7,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// withoutShop deletes the folder of the app shop, and writes other files in the same commit.
+// withoutShop deletes the folder of app "shop", and writes other files in the same commit.
 func (p *story) withoutShop(files map[string]string) {
 	p.t.Helper()
 	all := edits(files)
@@ -19,7 +19,7 @@ func (p *story) withoutShop(files map[string]string) {
 	p.edit("shop leaves", all)
 }
 
-// inTill returns files that add a Deployment called shop to the app till.
+// inTill returns files that add the Deployment "shop" to app "till".
 func inTill() map[string]string {
 	deployment, _, _ := strings.Cut(appFile("shop", "v3"), "---\n")
 	return map[string]string{"apps/till/shop.yaml": deployment, "apps/till/kustomization.yaml": "resources: [app.yaml, shop.yaml]\n"}
@@ -53,7 +53,7 @@ func TestAppThatLeftTakesNothingBack(t *testing.T) {
 	files[shopPromotion] = promotionOf(p.state("shop").Release.Hash, "decision: abort\n")[shopPromotion]
 	p.withoutShop(files)
 	p.tick(1)
-	p.checkServes("shop", "shop:v3") // the Deployment belongs to till now, with this image
+	p.checkServes("shop", "shop:v3") // the Deployment, with this image, belongs to app "till" now
 }
 
 // TestAppThatLeftStaysAlone checks that a restarted process writes no object of an app that left Git. The configuration at main's head is
@@ -96,7 +96,7 @@ func TestAbortWithoutConfiguration(t *testing.T) {
 }
 
 // TestStableThatLeftTheBranch rewrites main to a history with a third version and without the stable commit. A restarted process accepts
-// only commits of main, so its rollback waits and changes no pod. A full promotion ends the wait.
+// only commits of main, so the rollback waits and changes no pod. A full promotion ends the wait.
 func TestStableThatLeftTheBranch(t *testing.T) {
 	p := atGates(t)
 	p.rewritten(map[string]string{shopFile: appFile("shop", "v3")})

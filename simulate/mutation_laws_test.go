@@ -266,7 +266,7 @@ func trusting(p starting, app string, w *rollout.ObservedWorkload) {
 	}
 }
 
-// keeper is a mutation that reports objects as deleted without a deletion if keeps returns true.
+// keeper is a mutation that reports some objects as deleted, but does not delete them.
 type keeper struct {
 	*View
 	keeps func(rollout.Object) bool
@@ -331,7 +331,7 @@ func tolerant(ctx context.Context, p starting, app string, objects []rollout.Obj
 	}))
 }
 
-// hidingGit is a mutation that hides files in Git if hides returns true.
+// hidingGit is a mutation that hides some files in Git.
 type hidingGit struct {
 	*memgit.Clone
 	hides func(name string, data []byte) bool

@@ -18,7 +18,7 @@ import (
 type mutation struct {
 	name   string
 	worlds string // names of worlds; the seeds alternate between them
-	seed   int    // the first seed to run, which noticed the fault; 0: an early seed notices the fault
+	seed   int    // runs first, and is known to notice the fault; 0: seed 1 runs first
 	wrap   wrap
 }
 

@@ -56,7 +56,7 @@ func (p *promises) checkOrder(what string) {
 	}
 }
 
-// isEarlier reports whether a release updates node before the node other.
+// isEarlier reports whether a release updates the first node before the other node.
 func (p *promises) isEarlier(w *workloadSource, release rollout.Hash, node, other string) bool {
 	_, ordered := w.canary["nodeOrder"]
 	rank := func(node string) int {

@@ -27,7 +27,7 @@ type oracle struct {
 	wrote    map[string]map[rollout.Ref]string // the process that wrote each object after the newest record, by app
 	overtook map[string]bool                   // apps with a release that was rolled back before a record ended the release
 	over     map[string]bool                   // apps that changed from Aborting to Promoting and are not Healthy yet
-	// stale has the apps whose objects a process wrote without the newest information. The phase Healthy removes an app.
+	// stale has the apps whose objects a process wrote without the newest information. An app leaves this map when it becomes Healthy.
 	stale   map[string]bool
 	written map[string]int // Cluster.writes at the last write, by process and app
 	writes  int
@@ -120,8 +120,8 @@ func (o *oracle) checkPods() {
 	}
 }
 
-// quiet ends the exceptions for each workload with the guaranteed number of ready pods. If a blue-green Service selects one version, a pod
-// of this version must also be ready.
+// quiet ends the guard's excuses for a workload if the guaranteed number of pods is ready. If a blue-green Service selects one version,
+// a pod of this version must also be ready.
 func (o *oracle) quiet() {
 	for _, w := range o.u.workloads() {
 		g, isReached := o.guard(w), true
@@ -222,7 +222,7 @@ func (o *oracle) read(commit string) map[string]rollout.State {
 	return states
 }
 
-// checkTransition checks that a new record moves a release at most one step forward, and no step back. A full promotion may skip steps.
+// checkTransition checks that a new record moves a release at most one step forward, and never back. A full promotion may skip steps.
 func (o *oracle) checkTransition(by *actor, app string, was, is rollout.State) {
 	if o.u.chaos.hooks {
 		o.checkHooks(app, was, is)

@@ -53,7 +53,7 @@ func (u *universe) coOwn() {
 	u.note("FIELDS of %s: another manager owns %v", ref.Name, u.others[ref])
 }
 
-// checkFields checks that a field of a ConfigMap is removed if it left Git. Other managers' fields stay if they were never in Git.
+// checkFields checks that a ConfigMap loses each field that left Git, and keeps other managers' fields that were never in Git.
 func (p *promises) checkFields(app string, o rollout.Object) {
 	ref := o.Ref()
 	live, git := p.u.others.data(p.u.cluster, ref), o.Map("data")
@@ -119,6 +119,6 @@ func (v *View) learn(o rollout.Object, digest string) {
 	if d.Observed != d.Generation {
 		live.Synced, live.Complete = false, false
 	}
-	all[w] = live // live.Revisions stays, because the known seeds depend on it
+	all[w] = live // live.Revisions stays outdated, because the seeds in tests depend on this
 	v.observed.Workloads = all
 }

@@ -434,7 +434,7 @@ func (u *universe) leaveAlone() {
 	}
 }
 
-// nextDue returns when the next pod changes, timer ends or measurement ends.
+// nextDue returns when the next event is due: a change of a pod, or the end of a timer or measurement.
 func (u *universe) nextDue() time.Time {
 	due := u.kube.NextDue()
 	sooner := func(at time.Time) {

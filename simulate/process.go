@@ -119,7 +119,7 @@ func (p *Process) start(name string, work func() error) (ended bool) {
 	return p.await()
 }
 
-// idle passes work to idle goroutines, because the stack of a new goroutine would have to grow.
+// idle sends work to goroutines that have ended earlier work, because their stacks have already grown.
 var idle = make(chan func())
 
 func run(work func()) {

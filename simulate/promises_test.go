@@ -28,7 +28,7 @@ type promises struct {
 	ready    map[string]bool               // versions that have had a ready pod, by workload and version
 	whole    map[string]bool               // versions that once had the ready pods that maxUnavailable requires, by workload and version
 	recent   map[string]string             // main's commit when an app was last recorded
-	sizes    map[rollout.Workload]int      // replicas of each workload the last time no event was due
+	sizes    map[rollout.Workload]int      // replicas of each workload at the last call of atRest
 	unsure   map[rollout.Workload]bool     // workloads whose replicas or steps have changed since then
 	void     map[*rollout.Promotion]bool   // promotion files for a version that was already stable
 	passed   map[string]bool               // workloads that have passed all steps while they had pods, by release attempt and workload
@@ -78,7 +78,7 @@ const (
 // notKept has the laws that are known to be broken, with the reason.
 var notKept = map[law]string{}
 
-// fail records a violation of a law. Without the flag -law, it ignores the laws in notKept. Otherwise, it ignores all laws except -law.
+// fail records a violation of a law. Without the flag -law, it ignores the laws in notKept. The flag selects a single law instead.
 func (p *promises) fail(l law, format string, args ...any) {
 	if _, known := notKept[l]; known && *lawFlag == "" || *lawFlag != "" && *lawFlag != string(l) {
 		return
@@ -98,7 +98,7 @@ type try struct {
 	kept  map[rollout.Workload]int // the most new pods that earlier steps allowed
 }
 
-// walk has one workload's steps in a release attempt. Step i may start at at[i] or later. Steps beyond the end of at may not start yet.
+// walk has one workload's steps in a release attempt. Step i may start at the time at[i] or later. Steps without a time may not start yet.
 type walk struct {
 	legs   []leg
 	at     []time.Time
@@ -237,7 +237,7 @@ func (w *workloadSource) legs() []leg {
 
 func ceilOf(n, percent int) int { return (n*percent + 99) / 100 }
 
-// most returns the largest number of new pods among n pods, and the largest percentage of requests to them, in legs[:step+1].
+// most returns the largest number of new pods (of n pods) and the largest percentage of requests that legs[:step+1] allow.
 func most(legs []leg, step, n int) (pods, requests int) {
 	if step >= len(legs) {
 		return n, 100
@@ -277,7 +277,7 @@ func number(version string) int {
 	return n
 }
 
-// recorded checks a new record of an app. The parameter by is the process that wrote the record, nil for a user.
+// recorded checks a new record of an app. The writer is a process, or nil for a user.
 func (p *promises) recorded(by *actor, app string, was, is rollout.State) {
 	id := p.u.ids[app]
 	if is.Source == "" && !p.u.chaos.meddling {
@@ -318,8 +318,8 @@ func (p *promises) recorded(by *actor, app string, was, is rollout.State) {
 	p.checkGlass(by, app, was, is)
 }
 
-// checkName checks the record of an app that left Git. If another app, without a record, has this app's Deployment, the app was renamed.
-// The record must then have the new name.
+// checkName checks the record of an app that left Git. If an app without a record has this app's Deployment, this app was renamed. The
+// record must then have the new name.
 func (p *promises) checkName(by *actor, app string, is rollout.State) {
 	if p.left[app] = false; by == nil || is.Held == nil {
 		return
@@ -449,7 +449,7 @@ func (p *promises) opens(id string, t *try, w rollout.Workload, legs []leg, i in
 	return over, l.after > 0 && !p.u.kube.Now.Before(over)
 }
 
-// isMeant reports whether a promotion is for this attempt. A promotion without the field since is for each attempt of its version.
+// isMeant reports whether a promotion is for this attempt. A promotion with a zero Since is for each attempt of its version.
 func (t *try) isMeant(k *rollout.Promotion) bool {
 	return k.Release == t.hash && k.Decision == rollout.Promote && (k.Since.IsZero() || k.Since.Equal(t.since))
 }
@@ -1085,7 +1085,7 @@ func (p *promises) checkOwner(w rollout.Workload) {
 		return // replicas change only after the rollback, which does not end while the stable version is broken
 	}
 	if slices.ContainsFunc(s.Replicas, func(r rollout.Replicas) bool { return r.Workload == w && r.Count != nil && *r.Count == is }) {
-		return // the record names these replicas, from a commit between the recorded commit and the unreadable head
+		return // the record has the replicas of a commit between the recorded commit and the unreadable head
 	}
 	p.fail(lawOwner, "%s: it has %d replicas, and the last who scaled it said %d (%t)", w, is, n, scaled)
 }
@@ -1106,7 +1106,7 @@ func (p *promises) isLeft(ref rollout.Ref, app string) bool {
 	})
 }
 
-// checkGone checks, when no event is due, the objects in the cluster. Git must have each object that gitrollout may delete.
+// checkGone checks, when no event is due, that each object that left Git was deleted, unless its deletion is disabled.
 func (p *promises) checkGone() {
 	for ref, o := range p.u.cluster.objects {
 		if p.isLeft(ref, o.app) || p.u.removed[o.app] {

@@ -37,7 +37,6 @@ func Lacks(kind, setting string) string {
 	return ""
 }
 
-// optional has the texts of settings that some routers lack.
 var optional = map[feature]string{
 	anyTotal: "takes percentages; routers that take weights of any size",
 	sticks:   "cannot keep users on the canary; routers that can",

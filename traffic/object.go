@@ -42,7 +42,6 @@ type objectEntry struct {
 	Verify *objectVerify `json:"verify,omitempty"` // if nil, the object's status is not checked
 }
 
-// objectVerify has the path of a status field, and the field's value while weights are in force.
 type objectVerify struct {
 	Path  string `json:"path"`
 	Value any    `json:"value"`

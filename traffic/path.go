@@ -135,7 +135,7 @@ func (s pathStep) from(at place) (found []place) {
 	return found
 }
 
-// hasText reports whether a nested field's value has the wanted text. The number 80 has the text "80".
+// hasText reports whether a nested field's value has the wanted text.
 func hasText(value any, fields []string, want string) bool {
 	for _, field := range fields {
 		next, ok := mapping(value)[field]

@@ -32,7 +32,6 @@ type editor interface {
 	overlay(*Objects, Route) error
 }
 
-// reporter tells by an object's status whether the router accepts the object.
 type reporter interface {
 	watched(namespace string) []rollout.Ref
 	verify(rollout.Ref, rollout.ObservedRoute) Verdict

@@ -115,8 +115,7 @@ func basicOf(user, password string) string {
 	return "Basic " + base64.StdEncoding.EncodeToString([]byte(user+":"+password))
 }
 
-// token requests a token with the client's secret in a header. If the server refuses the header, token sends the secret
-// in the body.
+// token requests a token with the client's secret in a header.
 func (o *oauth2Config) token(ctx context.Context, s *session, insecure bool) (string, error) {
 	s.Hide(o.ClientSecret)
 	form := url.Values{"grant_type": {"client_credentials"}}

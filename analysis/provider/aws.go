@@ -22,7 +22,6 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// sigv4Config selects AWS credentials for signatures.
 type sigv4Config struct {
 	Region  string `json:"region,omitempty"`  // default AWS_REGION
 	Profile string `json:"profile,omitempty"` // a profile in AWS_SHARED_CREDENTIALS_FILE
@@ -181,7 +180,7 @@ type signer struct {
 	at              time.Time
 }
 
-// awsKeys holds AWS credentials from STS (XML) or the agent (JSON). Temporary credentials have a token.
+// awsKeys holds AWS credentials from STS (XML) or the agent (JSON).
 type awsKeys struct {
 	ID     string `json:"AccessKeyId" xml:"AccessKeyId"`
 	Secret string `json:"SecretAccessKey" xml:"SecretAccessKey"`

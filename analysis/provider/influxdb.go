@@ -47,8 +47,8 @@ func (c *influxConfig) measure(ctx context.Context, s *session) (Result, error) 
 	return Result{Value: values}, err
 }
 
-// fluxValues parses annotated CSV (https://docs.influxdata.com/influxdb/v2/reference/syntax/annotated-csv/). Each table
-// has annotations, a header and records. If the query failed, a table has the error.
+// fluxValues parses annotated CSV (https://docs.influxdata.com/influxdb/v2/reference/syntax/annotated-csv/). If the
+// query failed, a table has the error.
 func fluxValues(text string) ([]any, error) {
 	values := []any{}
 	annotations, column := map[string][]string{}, map[string]int(nil) // by label; 0: annotations

@@ -96,7 +96,7 @@ func (t Template) metadata(name string) map[string]any {
 }
 
 // PodLabels returns the version's and the template's labels. If a Service, PodDisruptionBudget or autoscaler of the app
-// would select the pods, PodLabels omits the version's labels in this selector.
+// would select the pods, PodLabels omits the version's labels that this selector uses.
 func (t Template) PodLabels() map[string]string {
 	labels := map[string]string{}
 	for key, v := range t.From.Map("spec", "template", "metadata", "labels") {

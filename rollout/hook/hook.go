@@ -36,7 +36,7 @@ type moment struct {
 	when        rollout.HookWhen
 	first       bool // only in a first deployment
 	later       bool // only after a first deployment
-	left        bool // selects no time; a hook with only such words is left out
+	left        bool // the word selects no time (see IsLeftOut)
 	never       bool // other words of the annotation have no effect
 	unsupported string
 }

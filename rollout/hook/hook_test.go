@@ -28,7 +28,7 @@ func object(kind, name string, annotations ...string) rollout.Object {
 		"spec":     map[string]any{"template": map[string]any{"spec": map[string]any{}}}}
 }
 
-// TestWhen checks when hooks with the annotations of a tool run: in a first release, a later release, and a release that skips its steps.
+// TestWhen checks which hooks run in a first release, in a later release, and in a release that skips its steps.
 func TestWhen(t *testing.T) {
 	type times struct{ first, later, quick string }
 	for annotations, want := range map[string]times{

@@ -167,7 +167,7 @@ func shutAt(windows []Window, t time.Time) (by int, until time.Time, shut bool) 
 	allows, inside := false, false
 	by = -1
 	for i, w := range windows {
-		// begun is the start of the oldest window that covers t. A later window may overlap this window, so At repeats
+		// begun is the oldest start whose window covers t. The window of a later start may also cover t, so At repeats
 		// shutAt.
 		begun := w.Begins.Next(t.Add(-w.Length))
 		covers := !begun.IsZero() && !begun.After(t)

@@ -103,8 +103,8 @@ func TestParseRefuses(t *testing.T) {
 	}
 }
 
-// zones are time zones without clock changes, and with changes of an hour, half an hour or a whole day. Some zones change at midnight, or
-// have changed their rules.
+// zones have no clock changes, or changes of an hour, half an hour or a whole day. Some zones change at midnight, or have changed their
+// rules.
 var zones = []string{
 	"", "Europe/Berlin", "America/New_York", "Australia/Lord_Howe", "America/Havana", "Asia/Kolkata", "Africa/Casablanca",
 	"Pacific/Apia", "Asia/Pyongyang", "Europe/Istanbul", "America/Sao_Paulo", "Africa/Cairo", "Antarctica/Troll",

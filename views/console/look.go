@@ -113,7 +113,6 @@ func Polling(w *Session) string {
 		w.Config().Interval)
 }
 
-// isUnseen reports whether the newest commit would change the recorded commit or release.
 func isUnseen(in strategies.Input) bool {
 	if in.State.Release != nil && (in.Observed.Workloads == nil || len(in.Observed.Unread) > 0) {
 		return false

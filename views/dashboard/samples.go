@@ -31,7 +31,6 @@ type moves struct {
 	of      map[string][]Sample
 }
 
-// add records samples during a release, and a last sample afterwards.
 func (m *moves) add(now time.Time, a status.App) *moves {
 	moving := a.Release != nil && a.Stable != nil
 	if moving && (m == nil || m.release != a.Release.Hash) {

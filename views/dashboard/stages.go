@@ -45,7 +45,7 @@ func (s *Server) showFleet(w http.ResponseWriter, r *http.Request) {
 }
 
 // urgent returns the apps whose texts contain all words of q. Apps that need a user come first, then apps that move or
-// wait. The last apps are omitted if there are too many records.
+// wait.
 func urgent(f status.Fleet, q string, most int) status.Fleet {
 	ranks, sizes, records := map[string]int{}, map[string]int{}, 0
 	f.Apps = slices.DeleteFunc(slices.Clone(f.Apps), func(a status.FleetApp) bool {

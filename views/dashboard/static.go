@@ -48,7 +48,6 @@ func (s *Server) Export(ctx context.Context, of string, at time.Time) (pages map
 	return pages, err
 }
 
-// inlined returns a page's files, and a Content-Security-Policy that permits only these files.
 func inlined(page string) map[string]any {
 	asset := func(name string) []byte { data, _ := embedded.ReadFile("assets/" + name); return data }
 	base64 := base64.StdEncoding.EncodeToString

@@ -78,7 +78,6 @@ func writeRoles(b *strings.Builder, wanted map[right]bool, own, identifiedBy str
 	}
 }
 
-// writeRules writes one rule for all resources of an API group that have equal verbs and resource names.
 func writeRules(b *strings.Builder, rights map[string][]string) {
 	rules := map[string][]string{} // resources by "group verbs name"
 	for what, verbs := range rights {

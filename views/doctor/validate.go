@@ -137,7 +137,6 @@ func (r *ClusterReport) checkStrictly(tree rollout.Tree, known map[string]*rollo
 	return nil
 }
 
-// unmatched warns about each path without wildcards that matches no folder.
 func unmatched(config *rollout.Config, folders []string) (warnings []string) {
 	const folder = "folder with a kustomization; write helm: {} in a chart's entry, or directory: {} for plain manifests"
 	if len(folders) == 0 {

@@ -134,7 +134,7 @@ func metricsOf(in strategies.Input, runs []rollout.AnalysisRun, workloads []Work
 	return all
 }
 
-// queriesOf returns both versions' queries for a comparison. A query that is a mapping becomes JSON.
+// queriesOf returns both versions' queries for a comparison.
 func queriesOf(m rollout.Metric, w Workload) (all []string) {
 	queries, _ := m.Config["queries"].(map[string]any)
 	if len(queries) == 0 {

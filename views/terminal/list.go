@@ -82,7 +82,6 @@ func drawTable(l status.Listing, k Look) string {
 	return b.String()
 }
 
-// narrow shrinks the image column, and then drops the least important columns until the row fits.
 func narrow(widths []int, columns int) {
 	const room = 24
 	if columns <= 0 {
@@ -135,7 +134,6 @@ func sharedText(a status.App) string {
 
 func sinceOf(a status.App) time.Time { return cmp.Or(a.Newest(), &status.Release{}).Since }
 
-// summary takes step and weight from the workload with the lowest weight.
 func summary(a status.App) (strategy, step, weight, ready string) {
 	strategy, step, weight, ready = "-", "-", "-", "-"
 	have, want := 0, 0

@@ -43,7 +43,7 @@ func Fleet(f status.Fleet, detail bool, k Look) string {
 }
 
 // stageCell returns "◐ web:v3 5m 1/4" or similar: the newest version, its age, and how many clusters have it. The most
-// urgent cluster decides the symbol. On a terminal, a version that is too long for the cell is cut.
+// urgent cluster decides the symbol.
 func stageCell(all []status.App, room int, k Look) span {
 	if len(all) == 0 {
 		return span{"-", dim}
@@ -66,7 +66,6 @@ func stageCell(all []status.App, room int, k Look) span {
 	return span{mark(worst).text + " " + version + tail, mark(worst).color}
 }
 
-// versionText returns "web:v3", " (5832d1e)" and " 5m" or similar.
 func versionText(a status.App, k Look) (version, commit, tail string) {
 	newest := cmp.Or(a.Newest(), &status.Release{})
 	version = rollout.ShortID(newest.Commit)

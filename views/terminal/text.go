@@ -99,7 +99,6 @@ func (l Look) below(indent int, text string, color paint) string {
 	return l.beside(text, l.columns(), color, span{strings.Repeat(" ", indent), plain})
 }
 
-// beside wraps a text at columns, and draws the left spans before the first line.
 func (l Look) beside(text string, columns int, color paint, left ...span) string {
 	var b strings.Builder
 	used := 0
