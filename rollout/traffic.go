@@ -31,7 +31,8 @@ type Sticky struct {
 	MaxAge time.Duration `json:"maxAge" default:"24h"`
 }
 
-// PingPong names two Services that swap roles at each release, so that the stable Service keeps its selector.
+// PingPong names two Services that swap roles at each release, so that no Service changes its selector while it gets
+// requests.
 type PingPong struct {
 	PingService string `json:"pingService" needs:"name a Service"` // stable before the first release
 	PongService string `json:"pongService" needs:"name a Service"`

@@ -61,7 +61,8 @@ func parseWindow(file, field string, raw windowFile) (*Window, error) {
 	return w, nil
 }
 
-// ReadSchedule reads a cron expression and time zone. An error has the expression's path (at) or the zone's path (zoneAt).
+// ReadSchedule reads a cron expression and time zone. An error has the expression's path (at) or the zone's path
+// (zoneAt).
 func ReadSchedule(at, expression, zoneAt, zone string) (*schedule.Schedule, *InvalidError) {
 	if _, err := schedule.Zone(zone); err != nil {
 		return nil, &InvalidError{Field: zoneAt, Msg: err.Error(),

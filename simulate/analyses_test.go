@@ -178,7 +178,7 @@ func (p *promises) checkMeasuring() {
 	}
 }
 
-// duringAnalysis pushes a version, an abort or a revert during an analysis or watch, or a retry after a rejection.
+// duringAnalysis pushes an abort during a watch, a retry after a rejection, or a version, an abort or a revert during an analysis.
 func duringAnalysis(u *universe, i int) bool {
 	name := u.head().apps[i].name
 	s := u.oracle.states[name]

@@ -1106,7 +1106,7 @@ func (p *promises) isLeft(ref rollout.Ref, app string) bool {
 	})
 }
 
-// checkGone checks, when no event is due, that each object that left Git was deleted, unless its deletion is disabled.
+// checkGone checks, when no event is due, that gitrollout has deleted the objects that left Git, except objects with disabled deletion.
 func (p *promises) checkGone() {
 	for ref, o := range p.u.cluster.objects {
 		if p.isLeft(ref, o.app) || p.u.removed[o.app] {

@@ -7,8 +7,8 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// Needs returns the objects to apply before a hook's Job: the time's hooks that are no Jobs, and objects that the Job
-// references, unless the map had already has them.
+// Needs returns the objects to apply before a hook's Job: hooks of the given time that are no Jobs, and objects that
+// the Job references. It omits a referenced object that the app already had.
 func Needs(
 	h Hook, when rollout.HookWhen, r Release, objects []rollout.Object, had map[rollout.Ref]rollout.Object,
 ) (needs []rollout.Object) {
@@ -34,7 +34,7 @@ func Named(h Hook, objects []rollout.Object) []rollout.Object {
 	return slices.DeleteFunc(slices.Clone(objects), func(o rollout.Object) bool { return !named[o.Ref()] })
 }
 
-// GoesWith reports whether an object is a hook of a time, but no Job.
+// GoesWith reports whether an object is a hook of the given time, but no Job.
 func GoesWith(o rollout.Object, when rollout.HookWhen, r Release) bool {
 	return !isJob(o) && len(At([]rollout.Object{o}, when, r)) > 0
 }
