@@ -59,7 +59,7 @@ func Inventory(s rollout.State, desired []rollout.Object) []rollout.Ref {
 	return sorted(slices.Concat(s.Inventory, rollout.Mapped(desired, rollout.Object.Ref)))
 }
 
-// Generated returns the references of the release's generated objects, both recorded and desired.
+// Generated returns the references of all recorded and all desired generated objects, or nil without a release.
 func Generated(s rollout.State, desired []rollout.Object) []rollout.Ref {
 	if workloads.Reopened(s).Release == nil {
 		return nil
@@ -150,8 +150,8 @@ func Ahead(r *rollout.Render, now []rollout.Object) ([]rollout.Object, error) {
 	return all, nil
 }
 
-// Routing returns a text that identifies a state's routes and Service switches. A push may delay the apply of new
-// routes, so the settle time begins at the first apply with a new text.
+// Routing returns a text that identifies a state's routes and Service switches. The settle time begins at the first
+// pass after an apply with a new text.
 func Routing(s rollout.State, source *rollout.Render) string {
 	text := ""
 	s = workloads.Reopened(s)

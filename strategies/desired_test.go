@@ -35,7 +35,7 @@ func shapeOf(o rollout.Object) shape {
 	}
 }
 
-// byHand returns a ReplicaSet of n ready pods as kubectl set image creates it, with the given ReplicaSet's hash annotation.
+// byHand returns a ReplicaSet with n ready pods, made by kubectl set image. It has the given ReplicaSet's hash annotation.
 func byHand(of rollout.Revision, n int) rollout.Revision {
 	r := pods(n, n)
 	r.Name, r.Hash, r.Pin = of.Name, of.Hash, rollout.PodHash("by-hand")

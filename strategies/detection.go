@@ -23,14 +23,14 @@ type Detection struct {
 	Step      int              `json:"step"`                // counted from 1
 	Fix       string           `json:"fix,omitempty"`       // why there are no figures
 	By        string           `json:"by,omitempty"`        // a label; its distinct values count in place of requests
-	Histogram bool             `json:"histogram,omitempty"` // requests slower than about stable's p99 are bad
+	Histogram bool             `json:"histogram,omitempty"` // requests above approximately stable's p99 latency are bad
 	Weight    float64          `json:"weight"`              // the new version's share of the requests to both versions
 	Looks     int              `json:"looks,omitempty"`     // number of measurements
 	Over      string           `json:"over,omitempty"`      // the duration of all measurements, such as 5m
 	Rate      float64          `json:"rate,omitempty"`      // requests per second to both versions
 	Stable    float64          `json:"stable,omitempty"`    // stable's share of bad requests
 	Found     float64          `json:"found,omitempty"`     // see analysis.Detection
-	After     string           `json:"after,omitempty"`     // if the bad share is Found: median time to reject
+	After     string           `json:"after,omitempty"`     // median time to reject a version with the share Found
 	Blind     float64          `json:"blind,omitempty"`
 	Run       string           `json:"-"` // suffix of the run's name, such as /step-2
 	setting   analysis.Setting
@@ -42,8 +42,8 @@ const (
 	noSplit  = "there are no figures: the experiment does not say how requests are split between the compared versions"
 )
 
-// Detections returns a Detection for each compared metric of a release. Known.Fill adds the figures. specs are all
-// specs of the app.
+// Detections returns a Detection for each compared metric of a release. Known.Fill adds the figures. The parameter
+// specs has all specs of the app.
 func Detections(specs []rollout.Spec, in Planned, runs []rollout.AnalysisRun) (all []Detection) {
 	isCompared := func(m rollout.Metric) bool { return m.Compare != nil }
 	if in.Fast || in.First || !slices.ContainsFunc(in.Spec.ReleaseMetrics(), isCompared) {

@@ -20,8 +20,8 @@ const (
 	noSplit  = "there are no figures: the experiment does not say how requests are split between the compared versions"
 )
 
-// TestDetections checks for which of a release's analyses plan estimates the detection of errors. An estimate has the step, the new
-// version's share of all requests, the number of measurements, the request rate, and the stable version's share of bad requests.
+// TestDetections checks which analyses of a release have detections. The text of a detection has the step, the new version's share of the
+// requests to both versions, the number of measurements, the request rate, and stable's share of bad requests.
 func TestDetections(t *testing.T) {
 	of := func(metrics ...rollout.Metric) *rollout.Analysis { return &rollout.Analysis{Metrics: metrics} }
 	endless := comparedMetric("errors")

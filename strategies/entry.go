@@ -8,7 +8,7 @@ import (
 )
 
 // heldBehind decides for an app that waits for a shared change and is also held for another reason, such as a freeze.
-// While that reason holds the app, a new place in the shared change changes no record.
+// Until that hold ends, other apps' progress in the shared change changes no record of the app.
 func heldBehind(in Input) (d Decision, is bool) {
 	e, s := in.Entry, in.State
 	if e == nil || e.Open || e.Hold == "" || in.Source == nil || s.Release != nil || s.Phase == rollout.Aborting {

@@ -131,8 +131,8 @@ func TestEntryOfAStage(t *testing.T) {
 	}
 }
 
-// TestEntryOfARevert checks a push of the stable version during a release. The app rolls back to the pushed commit at once. If other
-// content of this commit must wait for other apps or clusters, the app rolls back to the stable commit. The content still waits.
+// TestEntryOfARevert checks a push of the stable version during a release. The app rolls back to the pushed commit at once. If this commit
+// must wait for the previous stage, the app rolls back to the stable commit instead.
 func TestEntryOfARevert(t *testing.T) {
 	for _, waits := range []bool{false, true} {
 		h := oneWeb(nil)

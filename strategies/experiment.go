@@ -16,7 +16,7 @@ import (
 //	entered → its objects are applied → all pods available → recorded
 //	        → duration, analyses → next step: its objects are removed
 //
-// If templates have weights, their pods get requests from "recorded" until the analyses end. gitrollout removes
+// If templates have weights, their pods get requests after "recorded" and until the analyses end. gitrollout removes
 // the objects after proxies know the new routes, also in a rollback. Without weights, a rollback's first apply removes
 // the objects.
 

@@ -9,7 +9,7 @@ import (
 	"gitrollout.dev/gitrollout/rollout"
 )
 
-// TestAPauseByHandIsUndone checks that a release's desired Deployment has paused: false in each phase, which undoes a manual pause.
+// TestAPauseByHandIsUndone checks that in each phase of a release, the desired Deployment has the field spec.paused with the value false.
 func TestAPauseByHandIsUndone(t *testing.T) {
 	for phase, step := range map[rollout.Phase]int{rollout.Paused: 1, rollout.Progressing: 0, rollout.Promoting: 3} {
 		h, in := atStep(nil, step)

@@ -221,7 +221,7 @@ func rollingUpdate(spec rollout.Spec, n, missing, extra int) time.Duration {
 }
 
 // batches returns in how many batches a rolling update starts the missing pods. A batch has at most maxUnavailable +
-// max(extra, maxSurge) pods. extra counts pods beyond n.
+// max(extra, maxSurge) pods. extra counts pods beyond the n replicas.
 func batches(spec rollout.Spec, n, missing, extra int) int {
 	turn := max(1, max(extra, spec.MaxSurge.RoundUp(n))+spec.Unavailable(rollout.ObservedWorkload{Room: true}, n))
 	return (max(missing, 0) + turn - 1) / turn

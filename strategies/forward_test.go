@@ -108,8 +108,8 @@ func (s *sim) reached(d *kube.Deployment, spec rollout.Spec) []string {
 	return slices.Compact(versions)
 }
 
-// allowBack permits users to return to an older version in three cases: after a rejection, after a push of a version that served before,
-// and in a rollback whose input shows pods of another version.
+// allowBack permits users to return to an older version after a rejection, after a push of a version that served before, and in a rollback
+// that begins while a version other than the release's has pods.
 func (s *sim) allowBack(in strategies.Input, d strategies.Decision) {
 	is := d.State
 	switch {
@@ -123,7 +123,7 @@ func (s *sim) allowBack(in strategies.Input, d strategies.Decision) {
 	}
 }
 
-// seesOthers reports whether a decision's input shows pods of another version. These pods may be gone by now.
+// seesOthers reports whether the input has pods of a version other than the release's. These pods may be gone by now.
 func seesOthers(in strategies.Input) bool {
 	return slices.ContainsFunc(in.State.Progress, func(p rollout.Progress) bool {
 		return slices.ContainsFunc(in.Observed.Workloads[p.Workload].Revisions, func(r rollout.Revision) bool {
@@ -136,7 +136,7 @@ func seesOthers(in strategies.Input) bool {
 type unwell struct {
 	since time.Time // when pods were first missing, or when another pod last became ready; zero if none is missing
 	ready int
-	looks int // the value of sim.crashes at that time
+	looks int // the value of sim.crashes when since was set
 }
 
 // seen resets x when all pods are ready, even if only for a moment.

@@ -12,8 +12,8 @@ import (
 	"gitrollout.dev/gitrollout/strategies/workloads"
 )
 
-// FuzzDecide calls Decide with impossible states and contradicting observations. Decide must not panic or change its input. It must name
-// each change in the subject, and reach a state that needs no change.
+// FuzzDecide calls Decide with impossible states and contradicting observations. Decide must not panic or change its input. Each changed
+// state must have a subject, and the last state must need no change.
 func FuzzDecide(f *testing.F) {
 	f.Add(uint64(1), []byte{})
 	f.Add(uint64(2), []byte{0, 0, 0, 0, 0, 0, 0, 0})

@@ -29,7 +29,7 @@ type verdict struct {
 	full   bool      // a full promotion skips all remaining steps
 	rides  bool      // the workload has no replicas and advances with the other workloads
 	begins bool      // experiment pods are available, so duration and analyses begin
-	shares bool      // if route is set: the experiment's pods also get requests
+	shares bool      // if route is true: the experiment's pods also get requests
 }
 
 // gates are checked in order. The first closed gate keeps a workload at its step. No gate delays a rollback.
@@ -194,7 +194,7 @@ func gateBase(_ Input, m workloads.Staged) verdict {
 }
 
 // gateWindow starts no further step while the calendar allows no releases. A promotion in progress continues. So does a
-// verified version, because users may need it.
+// version that was verified before, because users might need this version.
 func gateWindow(in Input, m workloads.Staged) verdict {
 	if in.State.Release.Fast || m.Step >= m.PromotionStep() {
 		return verdict{done: true}

@@ -79,7 +79,7 @@ func TestHealthIsRecordedOnce(t *testing.T) {
 			return in
 		}
 	}
-	// Always 4 of 5 pods are ready. Each minute, a restart deletes one of 30 old pods, up to the given number.
+	// 4 of 5 pods are always ready. A restart deletes one old pod each minute, until the given number of deletions.
 	restarting := func(deletes int, change func(i int, in *strategies.Input)) func(int) strategies.Input {
 		return func(i int) strategies.Input {
 			in := resting(4)

@@ -124,7 +124,7 @@ func (l *hookLife) hold(subject, commit string, release rollout.Hash, when rollo
 	for _, h := range hook.At(l.git.at(commit).Objects, when, hook.Release{}) {
 		if !slices.ContainsFunc(runs, func(r rollout.HookRun) bool {
 			return r.Release == release && r.Name == h.Name() && r.When == when && !r.Past &&
-				// The content of a hook after the release is not compared, because a later commit may have changed it.
+				// The content of an "after" hook is not compared, because a later commit may have changed the hook.
 				(when == rollout.HookAfter || r.Content == hook.Content(h.Object)) &&
 				(r.Phase == rollout.HookSucceeded || h.Continues && r.Phase == rollout.HookFailed)
 		}) {
@@ -303,7 +303,6 @@ type noticing struct {
 
 func (n *noticing) Errorf(string, ...any) { n.is = true }
 
-// plainWeb returns a canary without steps.
 func plainWeb(replicas int) rollout.Spec {
 	return rollout.Spec{Name: "web", Workload: web, Canary: &rollout.Canary{}, Replicas: &replicas, MaxSurge: rollout.Amount{Value: 1},
 		ProgressDeadlineSeconds: 600}
@@ -316,7 +315,6 @@ func hooked(hooks ...rollout.Object) *loop {
 	return l
 }
 
-// beforeHook returns a Job that runs before releases.
 func beforeHook(name string) rollout.Object {
 	return jobOf(name, map[string]any{hook.Annotation: "before"})
 }

@@ -174,7 +174,6 @@ func (s *sim) releaseHash(w rollout.Workload) rollout.Hash {
 	return s.state.Release.Templates[w]
 }
 
-// checkWrite checks the objects of a state before they are applied.
 func (s *sim) checkWrite(state rollout.State, objects []rollout.Object) {
 	s.written = state.Phase
 	for _, o := range objects {
@@ -381,7 +380,6 @@ func dump(v any) string {
 	return string(raw)
 }
 
-// checkCommit checks each commit of the state branch.
 func (s *sim) checkCommit(was, is rollout.State, subject string) {
 	if s.verbose {
 		s.note("  COMMIT %s [%s %s]", subject, is.Phase, dump(is.Progress))
@@ -413,7 +411,7 @@ func (s *sim) checkCommit(was, is rollout.State, subject string) {
 	}
 }
 
-// quiet checks the health of the workloads. Once a workload has enough serving pods again, no missing pod is excused.
+// quiet checks the health of the workloads. Once a workload has enough serving pods again, quiet resets the number of excused missing pods.
 func (s *sim) quiet() {
 	s.checkHealth()
 	for w, d := range s.kube.Deployments {

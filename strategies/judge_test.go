@@ -20,8 +20,8 @@ func comparedMetric(name string) rollout.Metric {
 		Config: map[string]any{"query": "increase(x[{{elapsed}}s])"}}
 }
 
-// TestKilledAtEveryLook runs releases with a process that is killed after each look, so that only the record survives. A release that is
-// rejected without a kill must be rejected with kills.
+// TestKilledAtEveryLook runs releases with a process that is killed at each measurement, so that only the record survives. A release that
+// is rejected without kills must be rejected with kills.
 func TestKilledAtEveryLook(t *testing.T) {
 	releases := uint64(60)
 	if testing.Short() {
@@ -87,8 +87,8 @@ func TestMetricsShareTheLimit(t *testing.T) {
 	}
 }
 
-// TestEvidenceNeedsASteadyWeight checks the looks of a background analysis. The evidence grows at each pause, and a look of a step that
-// changes the weight adds nothing.
+// TestEvidenceNeedsASteadyWeight checks a background analysis. The evidence grows during each pause. A measurement while the weight changes
+// adds no evidence.
 func TestEvidenceNeedsASteadyWeight(t *testing.T) {
 	background := &rollout.Analysis{Metrics: []rollout.Metric{comparedMetric("errors")}}
 	m := newMeasuring(t, measuredWeb("default", background, weight(25), rollout.Step{Pause: &rollout.Pause{Duration: new(time.Minute)}},
@@ -145,7 +145,7 @@ func TestMissingRequestsMoveTheWindow(t *testing.T) {
 	}
 }
 
-// TestEvidenceIsSmall checks that the record of a compared metric grows by at most 300 bytes, and not with the number of looks.
+// TestEvidenceIsSmall checks that the evidence of a compared metric takes at most 300 bytes of the record after any number of measurements.
 func TestEvidenceIsSmall(t *testing.T) {
 	m := comparedMetric("errors")
 	m.Compare.MaxIncrease = 0.01

@@ -11,8 +11,7 @@ import (
 	"gitrollout.dev/gitrollout/strategies/workloads"
 )
 
-// ordinals is a kind of workload that exists only as entries in the tables. Pods whose ordinal is at least the partition have the new
-// version.
+// ordinals is a kind of workload that only this test adds. Pods whose ordinal is at least the partition have the new version.
 type ordinals struct{}
 
 func (ordinals) Limits(m workloads.Staged, want plan.Counts, _ workloads.View) (workloads.Limits, bool) {
@@ -27,7 +26,7 @@ func (ordinals) Own(o rollout.Object) { o.Set(int64(0), "spec", "partition") }
 
 func (ordinals) Reached(_ workloads.Staged, want plan.Counts) plan.Counts { return want }
 
-// TestASecondKind checks that a kind of workload needs only one entry in each table to be released.
+// TestASecondKind checks that gitrollout can release another kind of workload after one entry in WorkloadKinds and one in Kinds.
 func TestASecondKind(t *testing.T) {
 	knownKinds := rollout.WorkloadKinds
 	rollout.WorkloadKinds = append(rollout.WorkloadKinds, rollout.Ref{Group: "example.com", Kind: "Ordinals"})

@@ -13,7 +13,6 @@ import (
 	"gitrollout.dev/gitrollout/strategies/workloads"
 )
 
-// threeVersions returns a history with pushes of v1, v2 and v3 of a workload.
 func threeVersions(spec rollout.Spec) *history {
 	h := historyOf(spec)
 	h.push(version("v2"))
