@@ -62,7 +62,9 @@ func rejected(in Input, s rollout.State, release rollout.Release, why cause) rol
 	if n := rollout.MaxHistory; len(s.Rejected) > n { // a soak before the dropped rejection may have the same content
 		until := s.Rejected[n].At
 		s.Rejected = s.Rejected[:n]
-		s.Soaked = slices.DeleteFunc(slices.Clone(s.Soaked), func(e rollout.Soaked) bool { return !e.At.After(until) })
+		for i := len(s.Soaked) - 1; i > 0 && !s.Soaked[i].At.After(until); i-- { // without any soak, returns skip stages
+			s.Soaked = s.Soaked[:i]
+		}
 	}
 	s.Verified = slices.DeleteFunc(slices.Clone(s.Verified), func(h rollout.Hash) bool { return h == release.Hash })
 	return s

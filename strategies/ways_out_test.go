@@ -76,24 +76,27 @@ func TestWhatHasBegunIsFinished(t *testing.T) {
 }
 
 // TestRejectedIsBounded checks that the recorded state has only the newest ten rejections. With the eleventh, the state also loses soaks
-// that are older than the dropped rejection. Otherwise, a later stage could take content that was rejected after its soak.
+// that are older than the dropped rejection. Otherwise, a later stage could take content that was rejected after its soak. The newest soak
+// stays, because an app without any soak may return to a former version without evidence.
 func TestRejectedIsBounded(t *testing.T) {
-	_, in := atStep(nil, 1)
-	for i := range rollout.MaxHistory {
-		at := in.Now.Add(-time.Duration(i) * time.Hour)
-		in.State.Rejected = append(in.State.Rejected, rollout.Rejection{Hash: rollout.Hash(fmt.Sprint("h1-", i)), At: at})
-		in.State.Soaked = append(in.State.Soaked, rollout.Soaked{Commit: fmt.Sprint("c1-", i), At: at.Add(time.Second)})
-	}
-	in.State.Soaked[9].At = in.State.Rejected[9].At
-	in.State.Verified = []rollout.Hash{in.State.Stable.Hash, in.State.Release.Hash}
-	in.Promotion = &rollout.Promotion{Release: in.State.Release.Hash, Decision: rollout.Abort}
-	s := strategies.Decide(in).State
-	if len(s.Rejected) != rollout.MaxHistory || s.Rejected[0].Hash != in.State.Release.Hash || s.Rejected[9].Hash != "h1-8" {
-		t.Errorf("got %+v", s.Rejected)
-	}
-	compare.Check(t, in.State.Soaked[:9], s.Soaked)
-	if len(s.Verified) != 1 || s.Verified[0] != in.State.Stable.Hash {
-		t.Errorf("a rejected version is verified: %v", s.Verified)
+	for age, soaks := range map[time.Duration]int{0: 9, 24 * time.Hour: 1} { // of the newest soak
+		_, in := atStep(nil, 1)
+		for i := range rollout.MaxHistory {
+			at := in.Now.Add(-time.Duration(i) * time.Hour)
+			in.State.Rejected = append(in.State.Rejected, rollout.Rejection{Hash: rollout.Hash(fmt.Sprint("h1-", i)), At: at})
+			in.State.Soaked = append(in.State.Soaked, rollout.Soaked{Commit: fmt.Sprint("c1-", i), At: at.Add(time.Second - age)})
+		}
+		in.State.Soaked[9].At = in.State.Rejected[9].At.Add(-age)
+		in.State.Verified = []rollout.Hash{in.State.Stable.Hash, in.State.Release.Hash}
+		in.Promotion = &rollout.Promotion{Release: in.State.Release.Hash, Decision: rollout.Abort}
+		s := strategies.Decide(in).State
+		if len(s.Rejected) != rollout.MaxHistory || s.Rejected[0].Hash != in.State.Release.Hash || s.Rejected[9].Hash != "h1-8" {
+			t.Errorf("got %+v", s.Rejected)
+		}
+		compare.CheckNamed(t, age.String(), in.State.Soaked[:soaks], s.Soaked)
+		if len(s.Verified) != 1 || s.Verified[0] != in.State.Stable.Hash {
+			t.Errorf("a rejected version is verified: %v", s.Verified)
+		}
 	}
 }
 
